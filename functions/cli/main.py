@@ -1,0 +1,60 @@
+"""`splitshift`: the operator's commands.  Each lives in a module of its own and is imported only when it is called."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import Any
+
+import click
+
+from functions.kit.errors import SplitshiftError
+
+# command -> module under functions.cli; the module's `command` is the click command.
+COMMANDS = {
+    "check": "check",
+    "preview": "preview",
+    "demo": "demo",
+    "dev": "dev",
+    "run": "run",
+    "status": "status",
+    "show": "show",
+    "trigger": "trigger",
+    "drill": "drill",
+}
+
+
+class LazyGroup(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        module = COMMANDS.get(cmd_name)
+        if module is None:
+            return None
+        command: click.Command = importlib.import_module(f"functions.cli.{module}").command
+        return command
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(package_name="splitshift")
+def cli() -> None:
+    """Scheduled jobs that cannot silently fail.
+
+    \b
+    Start here:
+      splitshift demo          the whole job on this machine, in under a minute
+      splitshift dev           your jobs on this machine, until Ctrl-C
+      splitshift check         are the job files right?
+
+    Exit codes: 0 fine, 1 a check, drill or lookup failed or somebody is needed, 2 wrong usage.
+    """
+
+
+def main(arguments: list[str] | None = None) -> Any:
+    """Run the command line; an error of ours is one line on stderr and exit code 1, never a traceback."""
+    try:
+        return cli.main(args=arguments, prog_name="splitshift", standalone_mode=True)
+    except SplitshiftError as error:
+        click.echo(f"splitshift: {error}", err=True)
+        sys.exit(1)
