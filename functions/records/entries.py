@@ -1,0 +1,322 @@
+"""The kinds of entry in a unit's journal.  Each is written once, under a key that repeats for the same fact."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from functions.kit.instants import from_text, to_text, to_text_ms
+from functions.records.database import Item
+
+# What fits a record whatever a job brings; the ordinary entry stays far below.
+MAX_TEXT_BYTES = 2048
+MAX_EFFECTS_LISTED = 100
+_CUT = "… (cut)"
+
+COMPLETION = "completion"
+
+
+class Outcome(StrEnum):
+    SUCCEEDED = "succeeded"  # every effect is done
+    FAILED = "failed"  # the last attempt failed, or a person gave it up
+    SKIPPED = "skipped"  # did not run, by a policy
+    EXPIRED = "expired"  # too late to be useful
+    CANCELLED = "cancelled"  # called off by a person or a deployment
+
+
+class Ending(StrEnum):
+    """How one attempt ended."""
+
+    ERROR = "error"  # the job raised
+    LOST = "lost"  # its lease ran out: the worker died, froze or was cut off
+    RETRY = "retry"  # the job asked for another attempt
+    SUCCEEDED = "succeeded"
+    GAVE_UP = "gave_up"  # the job said that trying again is of no use
+
+
+class Verdict(StrEnum):
+    """What a person says."""
+
+    APPROVE = "approve"
+    REJECT = "reject"
+    HAPPENED = "happened"
+    DID_NOT_HAPPEN = "did-not-happen"
+    ABANDON = "abandon"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attempt:
+    """One ended attempt; the number of an attempt is its place among them."""
+
+    owner: str
+    ending: Ending
+    started: datetime | None
+    finished: datetime
+    worker: str | None = None
+    error: str | None = None
+    overran: bool = False
+    retry_at: datetime | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class EffectState:
+    """An effect as the journal shows it: `done`, or `unknown` (called, no answer recorded)."""
+
+    label: str
+    key: str
+    state: str
+    at: datetime | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Review:
+    """A person's word.  `hold` and `effect_owner` tie it to the one question that it answers, so it is used once."""
+
+    number: int
+    verdict: Verdict
+    by: str
+    at: datetime
+    note: str | None = None
+    hold: str | None = None
+    effect: str | None = None
+    effect_owner: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hold:
+    """An effect that nobody knows the outcome of, and that may not be called twice: a person must look."""
+
+    owner: str
+    effect: str
+    key: str
+    effect_owner: str
+    called_at: datetime | None
+    at: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
+class Duplicate:
+    message_id: str
+    owner: str
+    at: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stale:
+    """What a worker brought after its lease was gone: kept, and without consequence."""
+
+    owner: str
+    brought: str
+    at: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
+class Completion:
+    """The unit's end.  `attempts` holds them all, the last one included."""
+
+    outcome: Outcome
+    owner: str
+    job: str
+    partition: str | None
+    slot: datetime
+    run_at: datetime
+    started: datetime | None
+    finished: datetime
+    reason: str | None = None
+    attempts: tuple[Attempt, ...] = ()
+    effects: tuple[EffectState, ...] = ()
+    effects_total: int = 0
+    reviews: tuple[Review, ...] = ()
+    summary: str | None = None
+    worker: str | None = None
+
+
+Entry = Attempt | Duplicate | Stale | Hold | Review | Completion
+
+
+@dataclass(frozen=True, kw_only=True)
+class Journal:
+    """All that is written of one unit."""
+
+    unit_id: str
+    attempts: tuple[Attempt, ...] = ()
+    duplicates: tuple[Duplicate, ...] = ()
+    stale: tuple[Stale, ...] = ()
+    holds: tuple[Hold, ...] = ()
+    reviews: tuple[Review, ...] = ()
+    completion: Completion | None = None
+    unreadable: tuple[str, ...] = field(default=())
+
+    @property
+    def open_holds(self) -> tuple[Hold, ...]:
+        """Holds that no person has answered."""
+        answered = {(review.hold, review.effect) for review in self.reviews}
+        return tuple(hold for hold in self.holds if (hold.owner, hold.effect) not in answered)
+
+    @property
+    def all_attempts(self) -> tuple[Attempt, ...]:
+        """Those in the completion and those with an entry of their own, each once, by time."""
+        known = {attempt.owner: attempt for attempt in self.attempts}
+        for attempt in self.completion.attempts if self.completion else ():
+            known.setdefault(attempt.owner, attempt)
+        return tuple(sorted(known.values(), key=lambda attempt: (attempt.finished, attempt.owner)))
+
+
+def entry_key(entry: Entry) -> str:
+    """The sort key.  An attempt is named by its owner: its number is only a count, and two writers may count alike."""
+    match entry:
+        case Attempt(owner=owner):
+            return f"attempt#{owner}"
+        case Duplicate(message_id=message_id):
+            return f"duplicate#{message_id}"
+        case Stale(owner=owner):
+            return f"stale#{owner}"
+        case Hold(owner=owner):
+            return f"hold#{owner}"
+        case Review(number=number):
+            return f"review#{number:04d}"
+        case Completion():
+            return COMPLETION
+
+
+def to_item(unit_id: str, entry: Entry, ttl: int) -> Item:
+    item = {name: _plain(value) for name, value in vars(entry).items()}
+    if isinstance(entry, Completion):
+        item["slot"] = to_text(entry.slot)
+        item["effects"] = [_plain_map(effect) for effect in entry.effects[:MAX_EFFECTS_LISTED]] or None
+        item["attempts"] = [_plain_map(attempt) for attempt in entry.attempts] or None
+        item["reviews"] = [_plain_map(review) for review in entry.reviews] or None
+        item["effects_total"] = entry.effects_total or len(entry.effects) or None
+    return {**item, "unit_id": unit_id, "entry": entry_key(entry), "ttl": ttl}
+
+
+def bounded(text: str, limit: int = MAX_TEXT_BYTES) -> str:
+    """At most `limit` bytes of UTF-8, cut between characters and marked; what UTF-8 cannot hold is replaced."""
+    raw = text.encode("utf-8", "replace")
+    if len(raw) <= limit:
+        return raw.decode("utf-8")
+    return raw[: limit - len(_CUT.encode())].decode("utf-8", "ignore") + _CUT
+
+
+def journal(unit_id: str, items: list[Item]) -> Journal:
+    """One entry that cannot be read is named in `unreadable` and hides no other."""
+    found: dict[str, list[Any]] = {kind: [] for kind in (*_READERS, "unreadable")}
+    for item in items:
+        kind = item["entry"].partition("#")[0]
+        try:
+            found[kind].append(_READERS[kind](item))
+        except (KeyError, TypeError, ValueError):
+            found["unreadable"].append(item["entry"])
+    completions: list[Completion] = found[COMPLETION]
+    return Journal(
+        unit_id=unit_id,
+        attempts=tuple(sorted(found["attempt"], key=lambda attempt: (attempt.finished, attempt.owner))),
+        duplicates=tuple(found["duplicate"]),
+        stale=tuple(found["stale"]),
+        holds=tuple(found["hold"]),
+        reviews=tuple(sorted(found["review"], key=lambda review: review.number)),
+        completion=completions[0] if completions else None,
+        unreadable=tuple(found["unreadable"]),
+    )
+
+
+def completion_from(item: Item) -> Completion:
+    return Completion(
+        outcome=Outcome(item["outcome"]),
+        owner=item["owner"],
+        job=item["job"],
+        partition=item.get("partition"),
+        slot=from_text(item["slot"]),
+        run_at=from_text(item["run_at"]),
+        started=_instant(item, "started"),
+        finished=from_text(item["finished"]),
+        reason=item.get("reason"),
+        attempts=tuple(_attempt(part) for part in item.get("attempts", [])),
+        effects=tuple(_effect(part) for part in item.get("effects", [])),
+        effects_total=item.get("effects_total", 0),
+        reviews=tuple(_review(part) for part in item.get("reviews", [])),
+        summary=item.get("summary"),
+        worker=item.get("worker"),
+    )
+
+
+def _attempt(item: Mapping[str, Any]) -> Attempt:
+    return Attempt(
+        owner=item["owner"],
+        ending=Ending(item["ending"]),
+        started=_instant(item, "started"),
+        finished=from_text(item["finished"]),
+        worker=item.get("worker"),
+        error=item.get("error"),
+        overran=item.get("overran", False),
+        retry_at=_instant(item, "retry_at"),
+    )
+
+
+def _effect(item: Mapping[str, Any]) -> EffectState:
+    return EffectState(label=item["label"], key=item["key"], state=item["state"], at=_instant(item, "at"))
+
+
+def _review(item: Mapping[str, Any]) -> Review:
+    return Review(
+        number=item["number"],
+        verdict=Verdict(item["verdict"]),
+        by=item["by"],
+        at=from_text(item["at"]),
+        note=item.get("note"),
+        hold=item.get("hold"),
+        effect=item.get("effect"),
+        effect_owner=item.get("effect_owner"),
+    )
+
+
+def _hold(item: Mapping[str, Any]) -> Hold:
+    return Hold(
+        owner=item["owner"],
+        effect=item["effect"],
+        key=item["key"],
+        effect_owner=item["effect_owner"],
+        called_at=_instant(item, "called_at"),
+        at=from_text(item["at"]),
+    )
+
+
+def _duplicate(item: Mapping[str, Any]) -> Duplicate:
+    return Duplicate(message_id=item["message_id"], owner=item["owner"], at=from_text(item["at"]))
+
+
+def _stale(item: Mapping[str, Any]) -> Stale:
+    return Stale(owner=item["owner"], brought=item["brought"], at=from_text(item["at"]))
+
+
+_READERS = {
+    "attempt": _attempt,
+    "duplicate": _duplicate,
+    "stale": _stale,
+    "hold": _hold,
+    "review": _review,
+    COMPLETION: completion_from,
+}
+
+
+def _instant(item: Mapping[str, Any], name: str) -> datetime | None:
+    return from_text(item[name]) if name in item else None
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case datetime():
+            return to_text_ms(value)
+        case StrEnum():
+            return str(value)
+        case False:
+            return None
+        case _:
+            return value
+
+
+def _plain_map(record: Attempt | EffectState | Review) -> dict[str, Any]:
+    return {name: _plain(value) for name, value in vars(record).items()}

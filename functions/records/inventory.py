@@ -1,0 +1,206 @@
+"""Inventory: the units that are due, and the slots that must not run with the reason.  Written by the scheduler, and by
+the operator for explicit requests.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from functions.kit.errors import FinalError
+from functions.kit.instants import from_text, to_text, to_text_ms
+from functions.records.database import (
+    Absent,
+    Change,
+    Condition,
+    ConditionRefusedError,
+    Database,
+    Find,
+    Item,
+    Present,
+    Put,
+    Update,
+)
+from functions.records.retention import ttl_of_unit
+from functions.records.tables import BY_DUE, INVENTORY
+
+DUE_SHARDS = 16
+ORIGINS = frozenset({"schedule", "catchup", "backfill", "manual", "drill", "canary"})
+
+no_row_yet = Condition("no_row_yet", Absent("unit_id"))
+row_exists = Condition("row_exists", Present("unit_id"))
+
+
+class BadRowError(FinalError):
+    """A row that cannot be read: an attribute is missing, or of another kind or version.  It stops only itself."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One unit as it was written down.
+
+    `slot` is the nominal instant, `run_at` the instant from which it may start and every bound counts.  `payload` is
+    frozen here: later edits of the definition do not reach a unit that exists.  `triggers` holds the ids of explicit
+    requests.  `effects_of` names the unit whose effects a retry must not repeat.
+    """
+
+    unit_id: str
+    job: str
+    partition: str | None
+    slot: datetime
+    run_at: datetime
+    lock: str
+    origin: str
+    state: str = "due"
+    reason: str | None = None
+    payload: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    needs_review: bool = False
+    definition: str = ""
+    triggers: frozenset[str] = frozenset()
+    created_at: datetime
+    tick: datetime | None = None
+    effects_of: str | None = None
+
+    @property
+    def ttl(self) -> int:
+        return ttl_of_unit(self.run_at)
+
+
+class Inventory:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def write(self, row: Row) -> bool:
+        """True if the row is new.  One that is there already is as good: the slot is accounted for."""
+        try:
+            self._database.put(Put(INVENTORY.name, to_item(row), no_row_yet))
+        except ConditionRefusedError:
+            return False
+        return True
+
+    def request(self, row: Row, request_id: str) -> bool:
+        """An explicit request: the row is made, or the one that is there is triggered once more.  True if it is new.
+
+        The id of the request is stored in a set, so that a repeated call (by us or by the SDK) changes nothing.
+        """
+        wanted = to_item(row) | {"triggers": {request_id}}
+        try:
+            self._database.put(Put(INVENTORY.name, wanted, no_row_yet))
+        except ConditionRefusedError as refused:
+            if refused.item is not None and refused.item.get("triggers") == {request_id}:
+                return True  # our own write, whose answer was lost
+            self.trigger(row.unit_id, request_id)
+            return False
+        return True
+
+    def trigger(self, unit_id: str, request_id: str) -> None:
+        """Raise `triggers` of a row that exists: one more message for the unit."""
+        raised = Update(add={"triggers": frozenset({request_id})})
+        self._database.change(Change(INVENTORY.name, {"unit_id": unit_id}, raised, row_exists))
+
+    def read(self, unit_id: str) -> Row | None:
+        """Consistent.  Raises BadRowError."""
+        item = self._database.get(INVENTORY.name, {"unit_id": unit_id})
+        return None if item is None else from_item(item)
+
+    def read_many(self, unit_ids: list[str]) -> dict[str, Row | BadRowError]:
+        """Consistent; what is missing is not there.  A row that cannot be read is its error, and hides no other."""
+        found = self._database.get_many({INVENTORY.name: [{"unit_id": unit_id} for unit_id in unit_ids]})
+        rows: dict[str, Row | BadRowError] = {}
+        for item in found[INVENTORY.name]:
+            try:
+                rows[item["unit_id"]] = from_item(item)
+            except BadRowError as error:
+                rows[item["unit_id"]] = error
+        return rows
+
+    def due_in(self, minute: datetime) -> Iterator[str]:
+        """Ids of the units whose run_at lies in this minute.  From an index: candidates, not the last word."""
+        for shard in range(DUE_SHARDS):
+            for item in self._database.find(
+                Find(INVENTORY.name, ("due", due_key(minute, shard)), index=BY_DUE.name),
+            ):
+                yield item["unit_id"]
+
+
+def due_key(run_at: datetime, shard: int) -> str:
+    """`2026-11-29T06:00#07`: the minute, and one of 16 shards so that a full minute does not heat one partition."""
+    return f"{to_text(run_at)[:16]}#{shard:02d}"
+
+
+def shard_of(unit_id: str) -> int:
+    return zlib.crc32(unit_id.encode()) % DUE_SHARDS
+
+
+def to_item(row: Row) -> Item:
+    due = due_key(row.run_at, shard_of(row.unit_id)) if row.state == "due" else None
+    return {
+        "unit_id": row.unit_id,
+        "job": row.job,
+        "partition": row.partition,
+        "slot": to_text(row.slot),
+        "run_at": to_text_ms(row.run_at),
+        "lock": row.lock,
+        "origin": row.origin,
+        "state": row.state,
+        "reason": row.reason,
+        "payload": json.dumps(row.payload, separators=(",", ":"), allow_nan=False) if row.payload else None,
+        "needs_review": row.needs_review or None,
+        "definition": row.definition,
+        "triggers": set(row.triggers) or None,
+        "created_at": to_text_ms(row.created_at),
+        "tick": to_text(row.tick) if row.tick else None,
+        "effects_of": row.effects_of,
+        "due": due,
+        "ttl": row.ttl,
+    }
+
+
+def from_item(item: Item) -> Row:
+    """Raises BadRowError, which names what is wrong and shows no value."""
+    try:
+        row = Row(
+            unit_id=_text(item, "unit_id"),
+            job=_text(item, "job"),
+            partition=_maybe_text(item, "partition"),
+            slot=from_text(_text(item, "slot")),
+            run_at=from_text(_text(item, "run_at")),
+            lock=_text(item, "lock"),
+            origin=_text(item, "origin"),
+            state=_text(item, "state"),
+            reason=_maybe_text(item, "reason"),
+            payload=_payload(item),
+            needs_review=item.get("needs_review") is True,
+            definition=_maybe_text(item, "definition") or "",
+            triggers=frozenset(item.get("triggers", ())),
+            created_at=from_text(_text(item, "created_at")),
+            tick=from_text(item["tick"]) if "tick" in item else None,
+            effects_of=_maybe_text(item, "effects_of"),
+        )
+    except (TypeError, ValueError) as error:
+        raise BadRowError(f"the row cannot be read: {error}") from error
+    if row.state not in {"due", "suppressed"} or row.origin not in ORIGINS:
+        raise BadRowError("the row cannot be read: its state or origin is none that this version knows")
+    return row
+
+
+def _text(item: Item, name: str) -> str:
+    value = item.get(name)
+    if not isinstance(value, str) or not value:
+        raise ValueError(f"{name} is missing or no text")
+    return value
+
+
+def _maybe_text(item: Item, name: str) -> str | None:
+    return _text(item, name) if name in item else None
+
+
+def _payload(item: Item) -> dict[str, Any]:
+    payload = json.loads(item.get("payload", "{}"))
+    if not isinstance(payload, dict):
+        raise ValueError("payload is no table")  # noqa: TRY004 - told as one kind of error, with its siblings
+    return payload  # pyright: ignore[reportUnknownVariableType] - JSON

@@ -1,0 +1,225 @@
+"""Leases: a temporary claim that one attempt owns a lock.  Written by workers only.
+
+    free ──take──▶ held(owner, token) ──extend──▶ held … ──free──▶ free (only the token stays)
+                     │ expires_at < now - skew
+                     └──take over──▶ held(new owner, token + 1, lost = [… the dead holder])
+
+An expired lease is judged by its `expires_at` in the condition.  DynamoDB's TTL is set on freed items only, days ahead,
+as garbage collection.  The token always rises: a freed item keeps it, and a deleted one starts from the present
+millisecond, which is further than any number of increments got.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from functions.kit.instants import from_ms, to_ms
+from functions.records.database import (
+    Absent,
+    Appended,
+    Below,
+    Change,
+    Check,
+    Condition,
+    ConditionRefusedError,
+    Database,
+    Equals,
+    Item,
+    NextNumber,
+    Update,
+    either,
+    every,
+)
+from functions.records.retention import ttl_of_free_lease
+from functions.records.tables import LEASES
+
+_HELD = ("owner", "unit_id", "acquired_at", "beat_at", "expires_at", "lost")
+_TRIES = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeadHolder:
+    """An attempt whose lease ran out; carried in the lease until the journal has it."""
+
+    owner: str
+    unit_id: str
+    acquired_at: datetime
+    expires_at: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lease:
+    """A lease as it stands: held, since a free one is nobody's."""
+
+    lock: str
+    owner: str
+    unit_id: str
+    token: int
+    acquired_at: datetime
+    beat_at: datetime
+    expires_at: datetime
+    lost: tuple[DeadHolder, ...] = ()
+
+    def expired(self, now: datetime, skew: timedelta) -> bool:
+        """Whether another may take it: it ran out by every clock that is within the skew."""
+        return self.expires_at < now - skew
+
+
+@dataclass(frozen=True, kw_only=True)
+class LeftTo:
+    """A free lock that is kept for its oldest waiter until an instant."""
+
+    lock: str
+    unit_id: str
+    until: datetime
+
+
+class LeaseLostError(Exception):
+    """The lease is another's, or free: what this attempt brings can change nothing any more."""
+
+
+def lease_is_free(unit_id: str, now: datetime) -> Condition:
+    """Nobody owns it, and it is not being kept for another unit."""
+    unclaimed = either(Absent("next"), Equals("next.unit", unit_id), Below("next.until", to_ms(now)))
+    return Condition("lease_is_free", every(Absent("owner"), unclaimed))
+
+
+def held_by(owner: str, token: int) -> Condition:
+    return Condition("still_held_by_the_dead", every(Equals("owner", owner), Equals("token", token)))
+
+
+def still_mine(owner: str, token: int) -> Condition:
+    return Condition("still_mine", every(Equals("owner", owner), Equals("token", token)))
+
+
+class Leases:
+    def __init__(self, database: Database, skew: timedelta) -> None:
+        self._database = database
+        self.skew = skew
+
+    def take(self, lock: str, *, owner: str, unit_id: str, now: datetime, until: datetime) -> Lease | LeftTo:
+        """The lease, ours or another's: compare `owner`.
+
+        One write takes a free one.  An expired one takes a second write, conditional on the holder and token seen,
+        which carries the dead holder along, so that no crash of ours can lose the evidence.
+        """
+        claim = _Claim(owner=owner, unit_id=unit_id, now=now, until=until)
+        seen: Lease | LeftTo | None = None
+        for _ in range(_TRIES):
+            found = self._try(lock, claim.update(), lease_is_free(unit_id, now))
+            if isinstance(found, Lease) and found.owner != owner and found.expired(now, self.skew):
+                found = self._try(lock, claim.update(dead=found), held_by(found.owner, found.token))
+                if isinstance(found, Lease) and found.owner != owner and found.expired(now, self.skew):
+                    found = None  # it changed hands and died again meanwhile
+            if found is not None:
+                return found
+            seen = self.read(lock)
+        return seen if seen is not None else LeftTo(lock=lock, unit_id=unit_id, until=now)
+
+    def _try(self, lock: str, update: Update, condition: Condition) -> Lease | LeftTo | None:
+        """What stands there after the write, whoever's it is; None where that is free again: worth another try."""
+        try:
+            return _lease(self._database.change(Change(LEASES.name, {"lease_key": lock}, update, condition)))
+        except ConditionRefusedError as refused:
+            # Our own write whose answer was lost shows our owner here, and is a success like any other.
+            return None if refused.item is None else _state(refused.item)
+
+    def extend(self, lease: Lease, *, now: datetime, until: datetime) -> Lease:
+        """Raises LeaseLostError if it is no longer ours."""
+        update = Update(set={"beat_at": to_ms(now), "expires_at": to_ms(until)})
+        mine = still_mine(lease.owner, lease.token)
+        try:
+            return _lease(self._database.change(Change(LEASES.name, {"lease_key": lease.lock}, update, mine)))
+        except ConditionRefusedError as refused:
+            raise LeaseLostError from refused
+
+    def free(self, lease: Lease, *, now: datetime) -> bool:
+        """Free it outside an ending, where nothing is to be written down.  False if it was no longer ours: no harm."""
+        try:
+            self._database.change(freeing(lease, now))
+        except ConditionRefusedError:
+            return False
+        return True
+
+    def read(self, lock: str) -> Lease | LeftTo | None:
+        """Consistent; None where it is free."""
+        item = self._database.get(LEASES.name, {"lease_key": lock})
+        return None if item is None else _state(item)
+
+    def read_many(self, locks: list[str]) -> dict[str, Lease]:
+        """Those that are held, by lock.  Consistent."""
+        found = self._database.get_many({LEASES.name: [{"lease_key": lock} for lock in sorted(set(locks))]})
+        states = (_state(item) for item in found[LEASES.name])
+        return {state.lock: state for state in states if isinstance(state, Lease)}
+
+
+def freeing(lease: Lease, now: datetime) -> Change:
+    """The write that frees a lease: everything goes but the token and the waiter it is kept for."""
+    update = Update(set={"ttl": ttl_of_free_lease(now)}, remove=_HELD)
+    return Change(LEASES.name, {"lease_key": lease.lock}, update, still_mine(lease.owner, lease.token))
+
+
+def still_as_seen(lease: Lease) -> Check:
+    """For a transaction that decides by a lease of another's: that one must still hold it."""
+    return Check(LEASES.name, {"lease_key": lease.lock}, still_mine(lease.owner, lease.token))
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Claim:
+    owner: str
+    unit_id: str
+    now: datetime
+    until: datetime
+
+    def update(self, dead: Lease | None = None) -> Update:
+        values: dict[str, Any] = {
+            "owner": self.owner,
+            "unit_id": self.unit_id,
+            "acquired_at": to_ms(self.now),
+            "beat_at": to_ms(self.now),
+            "expires_at": to_ms(self.until),
+            "token": NextNumber(to_ms(self.now)),
+        }
+        if dead is not None:
+            values["lost"] = Appended((_dead_item(dead),))
+        return Update(set=values, remove=("ttl", "next"))
+
+
+def _dead_item(lease: Lease) -> dict[str, Any]:
+    return {
+        "owner": lease.owner,
+        "unit_id": lease.unit_id,
+        "acquired_at": to_ms(lease.acquired_at),
+        "expires_at": to_ms(lease.expires_at),
+    }
+
+
+def _state(item: Item) -> Lease | LeftTo | None:
+    if "owner" in item:
+        return _lease(item)
+    if "next" in item:
+        return LeftTo(lock=item["lease_key"], unit_id=item["next"]["unit"], until=from_ms(item["next"]["until"]))
+    return None
+
+
+def _lease(item: Item) -> Lease:
+    return Lease(
+        lock=item["lease_key"],
+        owner=item["owner"],
+        unit_id=item["unit_id"],
+        token=item["token"],
+        acquired_at=from_ms(item["acquired_at"]),
+        beat_at=from_ms(item["beat_at"]),
+        expires_at=from_ms(item["expires_at"]),
+        lost=tuple(
+            DeadHolder(
+                owner=dead["owner"],
+                unit_id=dead["unit_id"],
+                acquired_at=from_ms(dead["acquired_at"]),
+                expires_at=from_ms(dead["expires_at"]),
+            )
+            for dead in item.get("lost", [])
+        ),
+    )

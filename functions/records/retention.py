@@ -1,0 +1,22 @@
+"""How long records live.  A unit's row, journal and effects live equally long, so that no part outlives its proof.
+
+DynamoDB's TTL only collects garbage: an item may stay readable for days after it, so nothing is ever judged by it.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from functions.kit.instants import to_epoch_s
+
+KEPT = timedelta(days=400)
+FREE_LEASE_KEPT = timedelta(days=7)
+
+
+def ttl_of_unit(run_at: datetime) -> int:
+    """Epoch seconds, whole, as DynamoDB's TTL wants them."""
+    return to_epoch_s(run_at + KEPT)
+
+
+def ttl_of_free_lease(now: datetime) -> int:
+    return to_epoch_s(now + FREE_LEASE_KEPT)

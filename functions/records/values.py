@@ -1,0 +1,57 @@
+"""Plain Python values as DynamoDB attributes and back.
+
+Numbers are whole: instants are milliseconds, amounts are counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from functions.records.database import Item
+
+
+def to_attribute(value: Any) -> dict[str, Any]:
+    """One attribute value.  Raises TypeError for what the records never hold (floats, bytes, None members)."""
+    match value:
+        case bool():
+            return {"BOOL": value}
+        case str():
+            return {"S": value}
+        case int():
+            return {"N": str(value)}
+        case list() | tuple():
+            return {"L": [to_attribute(part) for part in cast("list[Any]", value)]}
+        case set() | frozenset():
+            return {"SS": sorted(cast("set[str]", value))}
+        case Mapping():
+            return {"M": to_item(cast("Mapping[str, Any]", value))}
+        case _:
+            raise TypeError(f"a record holds no {type(value).__name__}: store it as text")
+
+
+def from_attribute(attribute: Mapping[str, Any]) -> Any:
+    """The plain value; a string set comes back as a set.  Raises ValueError for a type the records never hold."""
+    [(kind, value)] = attribute.items()
+    match kind:
+        case "S" | "BOOL":
+            return value
+        case "N":
+            return int(value)
+        case "L":
+            return [from_attribute(part) for part in value]
+        case "M":
+            return {name: from_attribute(part) for name, part in value.items()}
+        case "SS":
+            return set(value)
+        case _:
+            raise ValueError(f"an attribute of type {kind} is none of ours")
+
+
+def to_item(item: Mapping[str, Any]) -> dict[str, Any]:
+    """A whole item; members that are None are left out, which is what keeps sparse indexes sparse."""
+    return {name: to_attribute(value) for name, value in item.items() if value is not None}
+
+
+def from_item(item: Mapping[str, Any]) -> Item:
+    return {name: from_attribute(value) for name, value in item.items()}
