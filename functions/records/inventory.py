@@ -44,7 +44,8 @@ class Row:
     """One unit as it was written down.
 
     `slot` is the nominal instant, `run_at` the instant from which it may start and every bound counts.  `payload` is
-    frozen here: later edits of the definition do not reach a unit that exists.  `triggers` holds the ids of explicit
+    frozen here, and `pool` says whose queue gets it: later edits of the definition do not reach a unit that exists.
+    `triggers` holds the ids of explicit
     requests.  `effects_of` names the unit whose effects a retry must not repeat.
     """
 
@@ -54,6 +55,7 @@ class Row:
     slot: datetime
     run_at: datetime
     lock: str
+    pool: str = "default"
     origin: str
     state: str = "due"
     reason: str | None = None
@@ -145,6 +147,7 @@ def to_item(row: Row) -> Item:
         "slot": to_text(row.slot),
         "run_at": to_text_ms(row.run_at),
         "lock": row.lock,
+        "pool": row.pool,
         "origin": row.origin,
         "state": row.state,
         "reason": row.reason,
@@ -170,6 +173,7 @@ def from_item(item: Item) -> Row:
             slot=from_text(_text(item, "slot")),
             run_at=from_text(_text(item, "run_at")),
             lock=_text(item, "lock"),
+            pool=_text(item, "pool"),
             origin=_text(item, "origin"),
             state=_text(item, "state"),
             reason=_maybe_text(item, "reason"),
