@@ -1,0 +1,122 @@
+"""The records of a definition: job, pool, and what may not be said of them together."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from functions.kit.instants import to_text
+from functions.schedules import rules
+from functions.schedules.rules import in_words
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from datetime import datetime
+
+DEFAULT_LEASE_S = 60
+
+
+@dataclass(frozen=True, kw_only=True)
+class Catchup:
+    """What becomes of slots that are found late: `latest` runs the last one of `window_s` and records the others."""
+
+    policy: str = "latest"
+    window_s: int = 7 * rules.DAY_S
+    max: int = 100
+    order: str = "oldest"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """One named definition.  Durations are whole seconds, instants UTC."""
+
+    name: str
+    schedules: tuple[str, ...]
+    timezone: str = "UTC"
+    starts: datetime | None = None
+    ends: datetime | None = None
+    run: str
+    payload: Mapping[str, Any] = dataclasses.field(default_factory=dict[str, Any])
+    partitions: tuple[str, ...] = ()
+    pool: str = "default"
+    permissions: tuple[str, ...] = ()
+    attempts: int = 3
+    backoff_s: int = 30
+    backoff_max_s: int = 600
+    max_duration_s: int = 600
+    start_grace_s: int = 300
+    grace_s: int = 300
+    complete_within_s: int
+    start_deadline_s: int | None = None
+    lease_s: int = DEFAULT_LEASE_S
+    drill: bool = False
+    overlap: Literal["queue", "allow"] = "queue"
+    lock: str = ""
+    """Template with `{job}` and `{partition}`; empty means job and partition."""
+    catchup: Catchup = dataclasses.field(default_factory=Catchup)
+    severity: Literal["page", "ticket", "info"] = "ticket"
+    owner: str
+    description: str = ""
+    runbook: str = ""
+    tags: tuple[str, ...] = ()
+    stages: tuple[str, ...] = ()
+    """Empty means every stage."""
+    enabled: bool = True
+
+    def lock_for(self, partition: str | None, unit_id: str) -> str:
+        """The lease key of a unit: what must not run twice at once."""
+        if self.overlap == "allow":
+            return unit_id
+        template = self.lock or ("{job}" if partition is None else "{job}/{partition}")
+        return template.replace("{job}", self.name).replace("{partition}", partition or "")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pool:
+    """A bulkhead: its own queue, function and limits.  `memory` is in MB."""
+
+    name: str = "default"
+    timeout_s: int = 900
+    memory: int = 512
+    batch: int = 1
+    max_concurrency: int = 16
+    environment: Mapping[str, str] = dataclasses.field(default_factory=dict[str, str])
+    secrets: Mapping[str, str] = dataclasses.field(default_factory=dict[str, str])
+    vpc: Mapping[str, Any] = dataclasses.field(default_factory=dict[str, Any])
+    dependencies: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Conflict:
+    """Fields that are right alone and wrong together.  `field` is the one to change, `involves` are all."""
+
+    field: str
+    involves: frozenset[str]
+    message: str
+    fix: str
+
+
+def conflicts(job: Job, pool: Pool | None) -> Iterator[Conflict]:
+    """Every rule that concerns more than one field.  Without a pool, its rule is left out."""
+
+    def conflict(field: str, others: str, message: str, fix: str) -> Conflict:
+        return Conflict(field=field, involves=frozenset({field, *others.split()}), message=message, fix=fix)
+
+    room = pool.timeout_s - job.lease_s if pool else None
+    if room is not None and job.max_duration_s > room:
+        fix = f'write at most "{in_words(room)}"' if room > 0 else "shorten the lease"
+        message = f'with the lease of "{in_words(job.lease_s)}" it outlasts the time-out of pool {job.pool}'
+        yield conflict("max_duration", "lease pool", message, fix)
+    if job.complete_within_s <= job.max_duration_s:
+        fix = f'write more than max_duration, "{in_words(job.max_duration_s)}"'
+        yield conflict("complete_within", "max_duration", "would be over before one attempt may be", fix)
+    if job.backoff_s > job.backoff_max_s:
+        fix = f'write "{in_words(job.backoff_s)}" or more, or a shorter retries.backoff'
+        yield conflict("retries.backoff_max", "retries.backoff", "is shorter than retries.backoff", fix)
+    if job.starts and job.ends and job.ends < job.starts:
+        yield conflict("ends", "starts", "lies before starts", f"write {to_text(job.starts)} or later")
+    if "{partition}" in job.lock and not job.partitions:
+        yield conflict("lock", "partitions", "names {partition}, but the job has no partitions", "leave it out")
+    if job.lock and job.overlap == "allow":
+        yield conflict("lock", "overlap", 'has no meaning with overlap = "allow"', "leave one of them out")
