@@ -62,7 +62,9 @@ def compile_folder(folder: Path, *, root: Path, code: Path | None = None, files:
         found = jobs_of(source, around)
         errors += found.errors
         jobs |= found.items
-    errors += _in_two_files(sources)
+    for error in _in_two_files(sources):
+        errors.append(error)
+        jobs.pop(error.job or "", None)
     errors.sort(key=lambda error: (error.file, error.line))
     return Compiled(document=_document(jobs, pools.items), errors=tuple(errors))
 

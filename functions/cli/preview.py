@@ -1,0 +1,203 @@
+"""`splitshift preview`: when would a job run?"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import click
+from rich.table import Table
+
+from functions.cli.common import (
+    clock_of,
+    console,
+    counted,
+    emit_json,
+    jobs_folder,
+    json_option,
+    parse_when,
+    root_option,
+)
+from functions.kit.instants import to_text
+from functions.schedules.compile import compile_jobs
+from functions.schedules.definitions import Job, parse
+from functions.schedules.expressions import parse as parse_expression
+from functions.schedules.expressions import words
+from functions.schedules.rules import Refused, shown
+from functions.schedules.slots import Slot, between
+from functions.schedules.zones import known_zone, load_zone
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+    from functions.kit.clock import Clock
+
+COUNT = 10
+MOST = 10_000
+_FAR = timedelta(days=40 * 366)  # 29 February on a Monday is never further
+_MORNING = "08:00"
+_NIGHT_AHEAD = timedelta(hours=6)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Window:
+    """(after, until], and how many slots at most."""
+
+    start: str | None
+    end: str | None
+    count: int | None
+
+
+@click.command()
+@click.argument("job", required=False)
+@click.option("--schedule", "schedules", multiple=True, metavar="E", help='An expression, such as "0 2 * * *".')
+@click.option("--timezone", metavar="Z", help="The zone of --schedule.  Default: UTC.")
+@click.option("--from", "start", metavar="WHEN", help="Slots after this time.  Default: now.")
+@click.option("--until", "end", metavar="WHEN", help="Slots up to and including this time.")
+@click.option("--count", type=click.IntRange(1, MOST), help="So many slots at most.")
+@root_option
+@json_option
+@click.pass_context
+def command(
+    context: click.Context,
+    job: str | None,
+    schedules: tuple[str, ...],
+    timezone: str | None,
+    root: Path,
+    **options: Any,
+) -> None:
+    """When would JOB run, or an expression?  Without either: the coming night of all jobs.
+
+    WHEN is now, 12h (from now), 02:00 (the next), 2026-11-16, 2026-11-16T02:00 or 2026-11-16T01:00:00Z.  Times without
+    an offset are in the job's zone.  Without --until and --count: the next ten.  The coming night ends at 08:00 in each
+    job's zone.
+
+    \b
+    Examples:
+      splitshift preview
+      splitshift preview nightly-invoices --until 7d
+      splitshift preview --schedule "30 2 * * *" --timezone America/New_York --from 2026-03-07 --until 2026-03-10
+    """  # noqa: D301  \b is click's mark for lines that stay as they are
+    if (job is not None) + bool(schedules) > 1:
+        raise click.UsageError("give JOB or --schedule, not both")
+    if timezone and not schedules:
+        raise click.UsageError("--timezone belongs to --schedule; a job has its own")
+    as_json = options.pop("as_json")
+    window, clock = _Window(**options), clock_of(context)
+    if job is None and not schedules:
+        _all_jobs(root, window, clock, as_json=as_json)
+        return
+    one = _stand_in(schedules, timezone or "UTC") if schedules else _named(root, job or "")
+    slots = [slot for _, slot in _collected([one], window, clock)]
+    if as_json:
+        emit_json([_document(one, slot) for slot in slots])
+    else:
+        _tell_one(one, slots)
+
+
+def _all_jobs(root: Path, window: _Window, clock: Clock, *, as_json: bool) -> None:
+    jobs = [job for job in _jobs(root).values() if job.enabled]
+    pairs = _collected(jobs, window, clock, night=True)
+    if as_json:
+        emit_json([{"job": job.name, **_document(job, slot)} for job, slot in pairs])
+        return
+    table = _table("JOB", "LOCAL", "UTC", "STATE")
+    for job, slot in pairs:
+        table.add_row(job.name, _local(job, slot), to_text(slot.instant), _state(slot))
+    console().print(table)
+    click.echo(f"{counted(len(pairs), 'slot')} of {counted(len(jobs), 'job')}")
+
+
+def _collected(jobs: list[Job], window: _Window, clock: Clock, *, night: bool = False) -> list[tuple[Job, Slot]]:
+    streams = [_slots(job, window, clock, night=night) for job in jobs]
+    merged = heapq.merge(*streams, key=lambda pair: (pair[1].instant, pair[0].name))
+    pairs = list(itertools.islice(merged, min(window.count or MOST + 1, MOST + 1)))
+    if len(pairs) > MOST:
+        raise click.UsageError(f"the window holds more than {MOST} slots: shorten it, or use --count")
+    return pairs
+
+
+def _slots(job: Job, window: _Window, clock: Clock, *, night: bool) -> Iterator[tuple[Job, Slot]]:
+    zone = load_zone(job.timezone)
+    after = parse_when(window.start, clock, zone) if window.start else clock.now()
+    until, count = after + _FAR, window.count
+    if window.end:
+        until = parse_when(window.end, clock, zone)
+    elif night and not count:
+        morning = parse_when(_MORNING, clock, zone)
+        until = morning if morning - clock.now() >= _NIGHT_AHEAD else morning + timedelta(days=1)
+    else:
+        count = count or COUNT
+    if until < after:
+        raise click.UsageError(f"--until {to_text(until)} lies before --from {to_text(after)}")
+    return ((job, slot) for slot in itertools.islice(between(job, after, until), count))
+
+
+def _named(root: Path, name: str) -> Job:
+    jobs = _jobs(root, asked=name)
+    if name not in jobs:
+        known = ", ".join(jobs) or "none"
+        raise click.ClickException(f"there is no job {shown(name)}; there are: {known}")
+    if not jobs[name].enabled:
+        click.echo(f"{name} is disabled (enabled = false): it has no slots", err=True)
+    return jobs[name]
+
+
+def _jobs(root: Path, asked: str | None = None) -> dict[str, Job]:
+    jobs_folder(root)
+    compiled = compile_jobs(root)
+    jobs = dict(parse(compiled.document).jobs)
+    if asked is not None and asked not in jobs and any(error.job == asked for error in compiled.errors):
+        raise click.ClickException(f"job {shown(asked)} has mistakes: see splitshift check")
+    if compiled.errors:
+        click.echo(
+            f"{counted(len(compiled.errors), 'mistake')} in the job files, left out here: see splitshift check",
+            err=True,
+        )
+    return jobs
+
+
+def _stand_in(schedules: Iterable[str], timezone: str) -> Job:
+    """A job that has nothing but a schedule."""
+    try:
+        for text in schedules:
+            parse_expression(text)
+        zone = known_zone(timezone)
+    except Refused as refused:
+        raise click.UsageError(str(refused)) from None
+    return Job(name="preview", schedules=tuple(schedules), timezone=zone, run="", owner="", complete_within_s=0)
+
+
+def _document(job: Job, slot: Slot) -> dict[str, str | None]:
+    local = slot.instant.astimezone(load_zone(job.timezone)).isoformat()
+    return {"slot": to_text(slot.instant), "local": local, "state": slot.state, "reason": slot.reason}
+
+
+def _tell_one(job: Job, slots: list[Slot]) -> None:
+    for text in job.schedules:
+        console().print(f"{text}   {words(parse_expression(text))}, {job.timezone}")
+    table = _table("LOCAL", "UTC", "STATE")
+    for slot in slots:
+        table.add_row(_local(job, slot), to_text(slot.instant), _state(slot))
+    console().print(table)
+    click.echo(counted(len(slots), "slot"))
+
+
+def _local(job: Job, slot: Slot) -> str:
+    local: datetime = slot.instant.astimezone(load_zone(job.timezone))
+    return f"{local:%a} {local.isoformat(sep=' ')}"
+
+
+def _state(slot: Slot) -> str:
+    return slot.state if slot.reason is None else f"{slot.state}: {slot.reason}"
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for column in columns:
+        table.add_column(column, no_wrap=column != "JOB")
+    return table
