@@ -6,6 +6,8 @@ import time
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
+from functions.kit.instants import utc
+
 
 class Clock(Protocol):
     def now(self) -> datetime:
@@ -29,7 +31,7 @@ class SettableClock:
     """A clock for tests: it stands still until told, and sleeping moves it."""
 
     def __init__(self, start: datetime) -> None:
-        self._now = start.astimezone(UTC)
+        self._now = utc(start)
 
     def now(self) -> datetime:
         return self._now
@@ -41,4 +43,4 @@ class SettableClock:
         self._now += timedelta(seconds=seconds)
 
     def set(self, instant: datetime) -> None:
-        self._now = instant.astimezone(UTC)
+        self._now = utc(instant)

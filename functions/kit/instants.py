@@ -9,13 +9,12 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 def to_text(instant: datetime) -> str:
     """`2026-11-29T06:00:00Z`, to the second: the form of slots and unit ids (RFC 3339)."""
-    return _utc(instant).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return _text(instant, "seconds")
 
 
 def to_text_ms(instant: datetime) -> str:
     """`2026-11-29T06:00:00.123Z`: the form of journal entries, where order within a second matters."""
-    utc = _utc(instant)
-    return f"{utc:%Y-%m-%dT%H:%M:%S}.{utc.microsecond // 1000:03d}Z"
+    return _text(instant, "milliseconds")
 
 
 def from_text(text: str) -> datetime:
@@ -23,12 +22,15 @@ def from_text(text: str) -> datetime:
     instant = datetime.fromisoformat(text)
     if instant.tzinfo is None:
         raise ValueError(f"{text!r} has no offset: write it with Z or +hh:mm")
-    return instant.astimezone(UTC)
+    try:
+        return instant.astimezone(UTC)
+    except OverflowError as error:
+        raise ValueError(f"{text!r} is outside the years that can be counted") from error
 
 
 def to_ms(instant: datetime) -> int:
     """Milliseconds since 1970: what conditions compare."""
-    return (_utc(instant) - EPOCH) // timedelta(milliseconds=1)
+    return (utc(instant) - EPOCH) // timedelta(milliseconds=1)
 
 
 def from_ms(milliseconds: int) -> datetime:
@@ -40,7 +42,13 @@ def to_epoch_s(instant: datetime) -> int:
     return to_ms(instant) // 1000
 
 
-def _utc(instant: datetime) -> datetime:
+def utc(instant: datetime) -> datetime:
+    """The same instant in UTC.  Raises ValueError for a naive datetime, which would be taken for local time."""
     if instant.tzinfo is None:
         raise ValueError("a naive datetime has no place here: pass an aware one")
     return instant.astimezone(UTC)
+
+
+def _text(instant: datetime, timespec: str) -> str:
+    # Not strftime: its years before 1000 have fewer than four digits on Linux.
+    return utc(instant).replace(tzinfo=None).isoformat(timespec=timespec) + "Z"

@@ -59,7 +59,7 @@ def _read(part: Field[Any], kind: Any, values: Mapping[str, str]) -> Any:
         return part.default
     try:
         return _converted(text, kind)
-    except ValueError as error:
+    except (ValueError, OverflowError) as error:
         raise SettingError(f"{variable} cannot be read: {error}") from error
 
 
@@ -67,7 +67,15 @@ def _converted(text: str, kind: Any) -> Any:
     if kind is timedelta:
         return timedelta(seconds=float(text))
     if kind is bool:
-        return text.lower() in {"1", "true", "yes"}
+        return _flag(text)
     if kind in {int, float, Path}:
         return kind(text)
     return text
+
+
+def _flag(text: str) -> bool:
+    if text.lower() in {"1", "true", "yes"}:
+        return True
+    if text.lower() in {"0", "false", "no"}:
+        return False
+    raise ValueError("write true or false")

@@ -91,14 +91,15 @@ class Completions:
     ) -> Ended:
         """End an attempt: its entry and the freeing of its lease, in one transaction, so that neither is there alone.
 
-        A refusal that shows an entry with our owner is our own write whose answer was lost.
+        A refusal that shows an entry with our owner is our own write whose answer was lost.  Only a `lost` entry bears
+        our owner and is another's: who took the lease over wrote it.
         """
         put = _put(unit_id, entry, ttl)
         try:
             self._database.transact([put, freeing(lease, now)])
         except TransactionRefusedError as refused:
             entry_refusal, lease_refusal = refused.refusals
-            if entry_refusal is not None and _owner(entry_refusal.item) == lease.owner:
+            if entry_refusal is not None and _same_fact(entry_refusal.item, put.item, lease.owner):
                 return Ended.WRITTEN
             if lease_refusal is not None:
                 return Ended.LEASE_LOST
@@ -162,3 +163,7 @@ def _put(unit_id: str, entry: Entry, ttl: int) -> Put:
 
 def _owner(item: Item | None) -> str | None:
     return None if item is None else item.get("owner")
+
+
+def _same_fact(found: Item | None, wanted: Item, owner: str) -> bool:
+    return _owner(found) == owner and found is not None and found.get("ending") == wanted.get("ending")

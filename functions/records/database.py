@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from functions.kit.errors import RetryableError, SplitshiftError
+from functions.kit.errors import FinalError, RetryableError, SplitshiftError
 
 Item = dict[str, Any]
 Key = Mapping[str, str]
@@ -164,6 +164,10 @@ class TransactionRefusedError(SplitshiftError):
         names = ", ".join(refusal.condition for refusal in refusals if refusal)
         super().__init__(f"transaction refused by: {names}")
         self.refusals = tuple(refusals)
+
+
+class BadRequestError(FinalError):
+    """What DynamoDB would refuse whatever is stored: an empty or too long key, a value it cannot hold, a large item."""
 
 
 class DatabaseBusyError(RetryableError):

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from botocore.exceptions import ClientError
 
+from functions.records import limits
 from functions.records.database import (
+    BadRequestError,
     Change,
     Check,
     Condition,
@@ -58,12 +60,13 @@ class DynamoDatabase:
         self._sleep = sleep
 
     def get(self, table: str, key: Key) -> Item | None:
+        limits.check_key(table, key)
         answer = self._client.get_item(TableName=self._names[table], Key=to_item(key), ConsistentRead=True)
         return from_item(answer["Item"]) if "Item" in answer else None
 
     def get_many(self, keys: Mapping[str, Sequence[Key]]) -> dict[str, list[Item]]:
         found: dict[str, list[Item]] = {table: [] for table in keys}
-        wanted = [(table, to_item(key)) for table, some in keys.items() for key in some]
+        wanted = [(table, to_item(key)) for table, some in keys.items() for key in limits.distinct(table, some)]
         for start in range(0, len(wanted), _BATCH):
             request: dict[str, Any] = {}
             for table, key in wanted[start : start + _BATCH]:
@@ -115,13 +118,16 @@ class DynamoDatabase:
             request["ExclusiveStartKey"] = page["LastEvaluatedKey"]
 
     def put(self, write: Put) -> None:
+        limits.check(write)
         self._conditional(self._client.put_item, self._put(write), write.condition)
 
     def change(self, write: Change) -> Item:
+        limits.check(write)
         request = self._change(write) | {"ReturnValues": "ALL_NEW"}
         return from_item(self._conditional(self._client.update_item, request, write.condition)["Attributes"])
 
     def remove(self, write: Remove) -> None:
+        limits.check(write)
         self._conditional(self._client.delete_item, self._keyed(write), write.condition)
 
     def _conditional(self, call: Callable[..., Any], request: dict[str, Any], condition: Condition | None) -> Any:
@@ -133,12 +139,17 @@ class DynamoDatabase:
                 if code == "ConditionalCheckFailedException" and condition is not None:
                     old: Any = error.response.get("Item")
                     raise ConditionRefusedError(condition.name, from_item(old) if old else None) from error
+                if code == "ValidationException":
+                    raise BadRequestError(
+                        "DynamoDB refuses a write whatever is stored: an item is too large"
+                    ) from error
                 if code not in _TRY_AGAIN:
                     raise
             self._sleep(_wait(attempt))
         raise DatabaseBusyError("DynamoDB refused a write for a conflict or for throttling, again and again")
 
     def transact(self, writes: Sequence[Write]) -> None:
+        limits.check_transaction(writes)
         request = [self._transacted(write) for write in writes]
         for attempt in range(_TRIES):
             try:
@@ -212,10 +223,15 @@ def _judge(error: ClientError, writes: Sequence[Write]) -> None:
     response: Any = error.response
     reasons: list[Any] = response.get("CancellationReasons", [])
     codes = {reason.get("Code", "None") for reason in reasons}
+    if codes & _TRY_AGAIN:
+        return  # also beside a refusal: whether the write in conflict would have held is not known yet
     if "ConditionalCheckFailed" in codes:
         _refuse(reasons, writes)
-    if not codes & _TRY_AGAIN:
-        raise error
+    if "ValidationError" in codes or "ItemCollectionSizeLimitExceeded" in codes:
+        raise BadRequestError(
+            "DynamoDB refuses a transaction whatever is stored: an item of it is too large"
+        ) from error
+    raise error
 
 
 def _refuse(reasons: Sequence[Any], writes: Sequence[Write]) -> NoReturn:

@@ -78,10 +78,9 @@ class Effects:
         try:
             self._database.put(Put(EFFECTS.name, to_item(record), never_begun))
         except ConditionRefusedError as refused:
-            found = None if refused.item is None else from_item(refused.item)
-            if found is None or (found.owner == record.owner and found.status == IN_PROGRESS):
-                return None
-            return found
+            if refused.item is None:
+                raise  # refused by nothing: whose it is cannot be told, so it must not be called
+            return _unless_ours(refused.item, record)
         return None
 
     def take_over(self, seen: EffectRecord, record: EffectRecord) -> EffectRecord | None:
@@ -89,8 +88,9 @@ class Effects:
         try:
             self._database.put(Put(EFFECTS.name, to_item(record), dead_holder_as_seen(seen, record.token)))
         except ConditionRefusedError as refused:
-            found = seen if refused.item is None else from_item(refused.item)
-            return None if found.owner == record.owner and found.status == IN_PROGRESS else found
+            if refused.item is None:
+                return self.begin(record)  # its owner found that it certainly was not applied, and forgot it
+            return _unless_ours(refused.item, record)
         return None
 
     def finish(self, unit_id: str, effect: str, *, result: str | None, now: datetime) -> None:
@@ -117,6 +117,11 @@ class Effects:
         """All of a unit's, oldest call first; consistent."""
         records = [from_item(item) for item in self._database.find(Find(EFFECTS.name, ("unit_id", unit_id)))]
         return sorted(records, key=lambda record: (record.called_at, record.effect))
+
+
+def _unless_ours(item: Item, record: EffectRecord) -> EffectRecord | None:
+    found = from_item(item)
+    return None if found.owner == record.owner and found.status == IN_PROGRESS else found
 
 
 def to_item(record: EffectRecord) -> Item:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
 from functions.kit.instants import from_text, to_text, to_text_ms
+from functions.records.bounds import MAX_TEXT_BYTES, bounded, fitting
 from functions.records.database import Item
 
-# What fits a record whatever a job brings; the ordinary entry stays far below.
-MAX_TEXT_BYTES = 2048
-MAX_EFFECTS_LISTED = 100
-_CUT = "… (cut)"
+_TEXT_BYTES = {"error": MAX_TEXT_BYTES, "summary": MAX_TEXT_BYTES, "brought": MAX_TEXT_BYTES, "note": 1024}
+_OTHER_TEXT_BYTES = 512
+_LISTED_ERROR_BYTES = 256  # of an attempt that has an entry of its own, which holds more
+_LISTED_ATTEMPTS_BYTES = 4096
+_LISTED_EFFECTS_BYTES = 5120
+_LISTED_REVIEWS_BYTES = 2560
 
 COMPLETION = "completion"
 
@@ -115,7 +118,11 @@ class Stale:
 
 @dataclass(frozen=True, kw_only=True)
 class Completion:
-    """The unit's end.  `attempts` holds them all, the last one included."""
+    """The unit's end.  `attempts` holds them all, the last one included.
+
+    Where there are too many for one item, the record keeps the last one and those lost before others, and effects that
+    are unknown before those done; `effects_total` tells how many there were.
+    """
 
     outcome: Outcome
     owner: str
@@ -183,22 +190,31 @@ def entry_key(entry: Entry) -> str:
 
 
 def to_item(unit_id: str, entry: Entry, ttl: int) -> Item:
-    item = {name: _plain(value) for name, value in vars(entry).items()}
+    """The entry as it is stored: whatever it holds, bounded."""
+    item = _plain_map(entry)
     if isinstance(entry, Completion):
         item["slot"] = to_text(entry.slot)
-        item["effects"] = [_plain_map(effect) for effect in entry.effects[:MAX_EFFECTS_LISTED]] or None
-        item["attempts"] = [_plain_map(attempt) for attempt in entry.attempts] or None
-        item["reviews"] = [_plain_map(review) for review in entry.reviews] or None
+        item["attempts"] = _listed_attempts(entry.attempts) or None
+        item["effects"] = _listed_effects(entry.effects) or None
+        item["reviews"] = fitting([_plain_map(review) for review in entry.reviews], _LISTED_REVIEWS_BYTES) or None
         item["effects_total"] = entry.effects_total or len(entry.effects) or None
     return {**item, "unit_id": unit_id, "entry": entry_key(entry), "ttl": ttl}
 
 
-def bounded(text: str, limit: int = MAX_TEXT_BYTES) -> str:
-    """At most `limit` bytes of UTF-8, cut between characters and marked; what UTF-8 cannot hold is replaced."""
-    raw = text.encode("utf-8", "replace")
-    if len(raw) <= limit:
-        return raw.decode("utf-8")
-    return raw[: limit - len(_CUT.encode())].decode("utf-8", "ignore") + _CUT
+def _listed_attempts(attempts: Sequence[Attempt]) -> list[dict[str, Any]]:
+    parts = [_plain_map(attempt) for attempt in attempts]
+    for part in parts[:-1]:
+        if part["error"] is not None:
+            part["error"] = bounded(part["error"], _LISTED_ERROR_BYTES)
+    # Newest first, but the last one and the lost ones before all others.
+    newest = range(len(parts) - 1, -1, -1)
+    ranked = sorted(newest, key=lambda place: place != len(parts) - 1 and attempts[place].ending is not Ending.LOST)
+    return fitting(parts, _LISTED_ATTEMPTS_BYTES, ranked)
+
+
+def _listed_effects(effects: Sequence[EffectState]) -> list[dict[str, Any]]:
+    ranked = sorted(range(len(effects)), key=lambda place: effects[place].state == "done")
+    return fitting([_plain_map(effect) for effect in effects], _LISTED_EFFECTS_BYTES, ranked)
 
 
 def journal(unit_id: str, items: list[Item]) -> Journal:
@@ -306,17 +322,19 @@ def _instant(item: Mapping[str, Any], name: str) -> datetime | None:
     return from_text(item[name]) if name in item else None
 
 
-def _plain(value: Any) -> Any:
+def _plain(name: str, value: Any) -> Any:
     match value:
         case datetime():
             return to_text_ms(value)
         case StrEnum():
             return str(value)
+        case str():
+            return bounded(value, _TEXT_BYTES.get(name, _OTHER_TEXT_BYTES))
         case False:
             return None
         case _:
             return value
 
 
-def _plain_map(record: Attempt | EffectState | Review) -> dict[str, Any]:
-    return {name: _plain(value) for name, value in vars(record).items()}
+def _plain_map(record: Entry | EffectState) -> dict[str, Any]:
+    return {name: _plain(name, value) for name, value in vars(record).items()}

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from functions.kit.instants import from_text, to_ms, to_text, to_text_ms
+from functions.records.bounds import bounded
 from functions.records.database import (
     Absent,
     Below,
@@ -105,20 +106,20 @@ class Incidents:
 
     def open(self, incident: Incident, *, now: datetime) -> Incident | None:
         """The incident to publish, if it was ours to open; None if it is open, or its last end is still untold."""
-        values = _values(incident) | self._claimed(OPEN, now)
-        change = Change(
-            INCIDENTS.name,
-            {"condition": incident.condition},
-            Update(set=values | {"episode": incident.episode}, remove=("resolved_at", "message_id", "ttl")),
-            not_open,
+        values = _values(incident)
+        given = {name: value for name, value in values.items() if value is not None}
+        update = Update(
+            set=given | self._claimed(OPEN, now),
+            remove=("resolved_at", "message_id", "ttl", *(values.keys() - given.keys())),  # of the last episode
         )
+        change = Change(INCIDENTS.name, {"condition": incident.condition}, update, not_open)
         return self._ours(change, OPEN)
 
     def resolve(self, incident: Incident, *, now: datetime, detail: str | None = None) -> Incident | None:
         """The incident to publish as resolved, if it was ours to resolve."""
         values = {"state": RESOLVED, "resolved_at": to_text_ms(now)} | self._claimed(RESOLVED, now)
         if detail is not None:
-            values["detail"] = detail
+            values["detail"] = bounded(detail)
         change = Change(INCIDENTS.name, {"condition": incident.condition}, Update(set=values), open_and_told)
         return self._ours(change, RESOLVED)
 
@@ -198,20 +199,20 @@ class Incidents:
             return _incident(item) if mine else None
 
 
-def _values(incident: Incident) -> dict[str, str | int]:
-    values: dict[str, str | int | None] = {
+def _values(incident: Incident) -> dict[str, str | int | None]:
+    return {
         "list": _INCIDENTS,
         "reason": incident.reason,
         "subject": incident.subject,
         "state": OPEN,
         "severity": incident.severity,
         "opened_at": to_text_ms(incident.opened_at),
-        "detail": incident.detail,
+        "detail": None if incident.detail is None else bounded(incident.detail),
         "job": incident.job,
         "owner": incident.owner,
         "runbook": incident.runbook,
+        "episode": incident.episode,
     }
-    return {name: value for name, value in values.items() if value is not None}
 
 
 def _incident(item: Item) -> Incident:

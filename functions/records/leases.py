@@ -86,8 +86,10 @@ def lease_is_free(unit_id: str, now: datetime) -> Condition:
     return Condition("lease_is_free", every(Absent("owner"), unclaimed))
 
 
-def held_by(owner: str, token: int) -> Condition:
-    return Condition("still_held_by_the_dead", every(Equals("owner", owner), Equals("token", token)))
+def expired_as_seen(seen: Lease, now: datetime, skew: timedelta) -> Condition:
+    """The holder and token that were judged, and not extended since: a late keep-alive that came first counts."""
+    ran_out = Below("expires_at", to_ms(now - skew))
+    return Condition("expired_as_seen", every(Equals("owner", seen.owner), Equals("token", seen.token), ran_out))
 
 
 def still_mine(owner: str, token: int) -> Condition:
@@ -110,7 +112,7 @@ class Leases:
         for _ in range(_TRIES):
             found = self._try(lock, claim.update(), lease_is_free(unit_id, now))
             if isinstance(found, Lease) and found.owner != owner and found.expired(now, self.skew):
-                found = self._try(lock, claim.update(dead=found), held_by(found.owner, found.token))
+                found = self._try(lock, claim.update(dead=found), expired_as_seen(found, now, self.skew))
                 if isinstance(found, Lease) and found.owner != owner and found.expired(now, self.skew):
                     found = None  # it changed hands and died again meanwhile
             if found is not None:

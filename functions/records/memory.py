@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from functions.records import limits
 from functions.records.database import (
     Absent,
     Appended,
@@ -36,7 +37,7 @@ from functions.records.database import (
     Write,
 )
 from functions.records.tables import TABLES, Table
-from functions.records.values import from_item, to_item
+from functions.records.values import from_item, to_attribute, to_item
 
 _MISSING = object()
 Row = tuple[str, ...]
@@ -52,13 +53,14 @@ class MemoryDatabase:
         self.on_change: Callable[[str, Item | None, Item | None], None] | None = None
 
     def get(self, table: str, key: Key) -> Item | None:
+        limits.check_key(table, key)
         with self._lock:
             return copy.deepcopy(self._rows[table].get(self._row(table, key)))
 
     def get_many(self, keys: Mapping[str, Sequence[Key]]) -> dict[str, list[Item]]:
         with self._lock:
             return {
-                table: [item for key in wanted if (item := self.get(table, key)) is not None]
+                table: [item for key in limits.distinct(table, wanted) if (item := self.get(table, key)) is not None]
                 for table, wanted in keys.items()
             }
 
@@ -101,43 +103,53 @@ class MemoryDatabase:
         self._single(write)
 
     def transact(self, writes: Sequence[Write]) -> None:
+        limits.check_transaction(writes)
         with self._lock:
             refusals = [self._refusal(write) for write in writes]
             if any(refusals):
                 raise TransactionRefusedError(refusals)
-            for write in writes:
-                self._apply(write)
+            self._apply(writes)
 
     def _single(self, write: Put | Change | Remove) -> None:
+        limits.check(write)
         with self._lock:
             refusal = self._refusal(write)
             if refusal is not None:
                 raise ConditionRefusedError(refusal.condition, refusal.item)
-            self._apply(write)
+            self._apply([write])
 
     def _refusal(self, write: Write) -> Refusal | None:
         if write.condition is None:
             return None
-        found = self._rows[write.table].get(self._row(write.table, _key_of(write)))
+        found = self._rows[write.table].get(self._row(write.table, limits.key_of(write)))
         if holds(write.condition, found):
             return None
         return Refusal(write.condition.name, copy.deepcopy(found))
 
-    def _apply(self, write: Write) -> None:
-        if isinstance(write, Check):
-            return
-        rows = self._rows[write.table]
-        row = self._row(write.table, _key_of(write))
-        old = rows.get(row)
+    def _apply(self, writes: Sequence[Write]) -> None:
+        """All of them or, where one would make an item that DynamoDB cannot hold, none."""
+        after = [(write, self._after(write)) for write in writes if not isinstance(write, Check)]
+        for write, new in after:
+            rows = self._rows[write.table]
+            row = self._row(write.table, limits.key_of(write))
+            old = rows.get(row)
+            if new is None:
+                rows.pop(row, None)
+            else:
+                rows[row] = new
+            if self.on_change is not None and new != old:
+                self.on_change(write.table, copy.deepcopy(old), copy.deepcopy(new))
+
+    def _after(self, write: Put | Change | Remove) -> Item | None:
         match write:
             case Put(_, item, _):
-                rows[row] = _stored(item)
-            case Change(_, key, update, _):
-                rows[row] = _stored(updated(old or dict(key), update))
+                return _stored(item)
+            case Change(table, key, update, _):
+                new = _stored(updated(self._rows[table].get(self._row(table, key)) or dict(key), update))
+                limits.check_item(table, new)
+                return new
             case Remove():
-                rows.pop(row, None)
-        if self.on_change is not None:
-            self.on_change(write.table, copy.deepcopy(old), copy.deepcopy(rows.get(row)))
+                return None
 
     def _row(self, table: str, key: Key) -> Row:
         return tuple(key[name] for name in self._schemas[table].key_names)
@@ -155,7 +167,8 @@ def _holds(clause: Clause, item: Item) -> bool:
         case Present(path):
             return _at(item, path) is not _MISSING
         case Equals(path, value):
-            return _at(item, path) == value
+            found = _at(item, path)
+            return found is not _MISSING and to_attribute(found) == to_attribute(value)
         case Below(path, value):
             return _comparable(_at(item, path), value) and _at(item, path) < value
         case AtMost(path, value):
@@ -189,10 +202,6 @@ def _stored(item: Item) -> Item:
     return from_item(to_item(item))
 
 
-def _key_of(write: Write) -> Key:
-    return write.item if isinstance(write, Put) else write.key
-
-
 def _at(item: Item, path: str) -> Any:
     found: Any = item
     for part in path.split("."):
@@ -203,7 +212,8 @@ def _at(item: Item, path: str) -> Any:
 
 
 def _comparable(found: Any, value: Any) -> bool:
-    return type(found) is type(value)
+    kinds = (str, int)
+    return any(isinstance(found, kind) and isinstance(value, kind) for kind in kinds) and not isinstance(found, bool)
 
 
 def _in_range(row: Item, sort: str | None, query: Find) -> bool:

@@ -8,22 +8,28 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
-from functions.records.database import Item
+from functions.records.database import BadRequestError, Item
+
+_TOO_LARGE = 10**38
 
 
 def to_attribute(value: Any) -> dict[str, Any]:
-    """One attribute value.  Raises TypeError for what the records never hold (floats, bytes, None members)."""
+    """One attribute value.  Raises TypeError for what the records never hold (floats, bytes, None members), and
+    BadRequestError for what DynamoDB cannot: lone surrogates, an empty set, a number of more than 38 digits.
+    """
     match value:
         case bool():
             return {"BOOL": value}
         case str():
-            return {"S": value}
+            return {"S": _text(value)}
         case int():
+            if abs(value) >= _TOO_LARGE:
+                raise BadRequestError("a number in a record has at most 38 digits")
             return {"N": str(value)}
         case list() | tuple():
             return {"L": [to_attribute(part) for part in cast("list[Any]", value)]}
         case set() | frozenset():
-            return {"SS": sorted(cast("set[str]", value))}
+            return {"SS": _members(cast("set[Any]", value))}
         case Mapping():
             return {"M": to_item(cast("Mapping[str, Any]", value))}
         case _:
@@ -55,3 +61,19 @@ def to_item(item: Mapping[str, Any]) -> dict[str, Any]:
 
 def from_item(item: Mapping[str, Any]) -> Item:
     return {name: from_attribute(value) for name, value in item.items()}
+
+
+def _members(value: set[Any] | frozenset[Any]) -> list[str]:
+    if not value:
+        raise BadRequestError("a set in a record has at least one member")
+    if not all(isinstance(member, str) for member in value):
+        raise TypeError("a set in a record holds texts only")
+    return sorted(_text(member) for member in value)
+
+
+def _text(value: str) -> str:
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise BadRequestError("a text in a record holds a half of a surrogate pair: replace it") from error
+    return str(value)
