@@ -45,7 +45,10 @@ _WATCHED = "watch"
 
 @dataclass(frozen=True, kw_only=True)
 class Incident:
-    """`condition` names it: reason and subject, a unit's id or a source.  `unsent` is the state still to be told."""
+    """`condition` names it: reason and subject, a unit's id or a source.  `unsent` is the state still to be told.
+
+    `promised_by` is until when the unit was to be complete; None where no unit is concerned.
+    """
 
     condition: str
     reason: str
@@ -58,6 +61,7 @@ class Incident:
     job: str | None = None
     owner: str | None = None
     runbook: str | None = None
+    promised_by: datetime | None = None
     episode: int = 1
     unsent: str | None = None
     message_id: str | None = None
@@ -228,6 +232,7 @@ def _incident(item: Item) -> Incident:
         job=item.get("job"),
         owner=item.get("owner"),
         runbook=item.get("runbook"),
+        promised_by=from_text(item["promised_by"]) if "promised_by" in item else None,
         episode=item.get("episode", 1),
         unsent=item.get("unsent"),
         message_id=item.get("message_id"),
