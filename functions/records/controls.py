@@ -34,7 +34,11 @@ class Controls:
     def read_many(self, jobs: list[str]) -> dict[str, Control]:
         """Those jobs that have a control; consistent."""
         found = self._database.get_many({CONTROLS.name: [{"name": job} for job in jobs]})
-        return {item["name"]: from_item(item) for item in found[CONTROLS.name]}
+        return self.parsed(found[CONTROLS.name])
+
+    def parsed(self, items: list[Item]) -> dict[str, Control]:
+        """Controls that were read together with other records, by job."""
+        return {item["name"]: from_item(item) for item in items}
 
     def write(self, control: Control) -> None:
         self._database.put(Put(CONTROLS.name, to_item(control)))

@@ -109,6 +109,10 @@ class Inventory:
         item = self._database.get(INVENTORY.name, {"unit_id": unit_id})
         return None if item is None else from_item(item)
 
+    def parsed(self, item: Item) -> Row:
+        """A row that was read together with other records.  Raises BadRowError."""
+        return from_item(item)
+
     def read_many(self, unit_ids: list[str]) -> dict[str, Row | BadRowError]:
         """Consistent; what is missing is not there.  A row that cannot be read is its error, and hides no other."""
         found = self._database.get_many({INVENTORY.name: [{"unit_id": unit_id} for unit_id in unit_ids]})
@@ -153,7 +157,7 @@ def to_item(row: Row) -> Item:
         "reason": row.reason,
         "payload": json.dumps(row.payload, separators=(",", ":"), allow_nan=False) if row.payload else None,
         "needs_review": row.needs_review or None,
-        "definition": row.definition,
+        "definition": row.definition or None,
         "triggers": set(row.triggers) or None,
         "created_at": to_text_ms(row.created_at),
         "tick": to_text(row.tick) if row.tick else None,

@@ -8,6 +8,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from functions.kit.instants import to_epoch_s
+from functions.records.unit_id import parse_unit_id
 
 KEPT = timedelta(days=400)
 FREE_LEASE_KEPT = timedelta(days=7)
@@ -20,3 +21,8 @@ def ttl_of_unit(run_at: datetime) -> int:
 
 def ttl_of_free_lease(now: datetime) -> int:
     return to_epoch_s(now + FREE_LEASE_KEPT)
+
+
+def ttl_of_unit_id(unit_id: str, now: datetime) -> int:
+    """For a unit whose row is not at hand: by the slot in its id, which is never later than its run_at."""
+    return ttl_of_unit(parse_unit_id(unit_id).slot or now)

@@ -1,0 +1,174 @@
+"""One effect or step, from the check that there is time to the record that it is done."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, cast
+
+from aws_lambda_powertools.utilities.idempotency import IdempotencyConfig
+from aws_lambda_powertools.utilities.idempotency.base import IdempotencyHandler
+from aws_lambda_powertools.utilities.idempotency.exceptions import IdempotencyPersistenceLayerError
+
+from functions.kit.clock import Clock
+from functions.kit.errors import FinalError, SplitshiftError
+from functions.records.effects import Effects
+from functions.records.entries import EffectState
+from functions.sdk.errors import DuplicateEffectError, EffectUnknownError, NotApplied, Stop
+from functions.sdk.ledger import Call, Claim, LedgerLayer, payload_hash
+from functions.sdk.results import boxed, unboxed
+
+DONE = "done"
+UNKNOWN = "unknown"
+AFTER_EFFECT = "after-effect"
+STEP_LABEL = "step "
+_NAME = re.compile(r"[a-z][a-z0-9-]{0,62}", re.ASCII)
+_ITEM_SHOWN = 40
+
+
+class Guard(Protocol):
+    """The lease as a call sees it."""
+
+    def ensure(self, seconds: float) -> None:
+        """Return only if the lease outlasts that many seconds from now; else extend it first.
+
+        Raises LeaseGone where the lease is lost, OutOfTimeError where the attempt may not last that long.
+        """
+        ...
+
+    def check(self) -> None:
+        """Raises LeaseGone where the lease is known to be lost.  No call."""
+        ...
+
+
+class Context(Protocol):
+    """What Powertools asks of a Lambda context."""
+
+    def get_remaining_time_in_millis(self) -> int: ...
+
+
+def idempotency_key(unit_id: str, name: str, item: Any = None) -> str:
+    """43 characters of `[A-Za-z0-9_-]`: the same for every attempt of the unit, another for every other call."""
+    text = json.dumps([unit_id, name, item], sort_keys=True, default=str)
+    return base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).decode().rstrip("=")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tools:
+    """What calls need of the worker.  `point` is told where the attempt stands: drills and tests die there."""
+
+    effects: Effects
+    claim: Claim
+    guard: Guard
+    clock: Clock
+    context: Context
+    point: Callable[[str], None]
+
+
+class Calls:
+    """The effects and steps of one attempt, and what is known of each."""
+
+    def __init__(self, tools: Tools) -> None:
+        self._tools = tools
+        self._seen: set[str] = set()
+        self._states: dict[str, EffectState] = {}
+        self.stopped: Stop | None = None
+
+    @property
+    def states(self) -> tuple[EffectState, ...]:
+        """Effects (not steps) in the order of their calls."""
+        return tuple(self._states.values())
+
+    @property
+    def unknown(self) -> tuple[EffectState, ...]:
+        return tuple(state for state in self._states.values() if state.state == UNKNOWN)
+
+    def effect(
+        self,
+        name: str,
+        call: Callable[..., Any],
+        arguments: Mapping[str, Any],
+        *,
+        repeatable: bool,
+        item: Any,
+        timeout: float,
+        find: Callable[[str], Any] | None,
+    ) -> Any:
+        key = self._new_key(name, item)
+        label = name if item is None else f"{name}[{str(item)[:_ITEM_SHOWN]}]"
+        self._tools.guard.ensure(timeout)
+        entry = Call(label=label, key=key, payload=payload_hash(arguments), repeatable=repeatable, find=find)
+        state = EffectState(label=label, key=key, state=UNKNOWN, at=self._tools.clock.now())
+
+        def called() -> Any:
+            self._states[key] = state
+            result = call(idempotency_key=key, **arguments)
+            self._tools.point(AFTER_EFFECT)
+            return result
+
+        try:
+            result = self._once(f"effect.{name}", entry, called)
+        except NotApplied:
+            self._states.pop(key, None)
+            raise
+        self._states[key] = replace(state, state=DONE)
+        return result
+
+    def step(self, name: str, function: Callable[[], Any]) -> Any:
+        """A pure step's result, kept: a retried unit goes on after it."""
+        key = self._new_key(f"step.{name}", None, shown=name)
+        self._tools.guard.check()
+        return self._once(
+            f"step.{name}", Call(label=f"{STEP_LABEL}{name}", key=key, payload=None, repeatable=True), function
+        )
+
+    def key(self, name: str, item: Any = None) -> str:
+        return idempotency_key(self._tools.claim.unit_id, name, item)
+
+    def _new_key(self, name: str, item: Any, shown: str | None = None) -> str:
+        if _NAME.fullmatch(shown or name) is None:
+            raise FinalError(f"{(shown or name)[:80]!r} is no name for an effect or step: write [a-z][a-z0-9-]*")
+        key = self.key(name, item)
+        if key in self._seen:
+            what = shown or name
+            raise DuplicateEffectError(f"{what!r} with that item was called before in this run: give each an item")
+        self._seen.add(key)
+        return key
+
+    def _once(self, prefix: str, entry: Call, function: Callable[[], Any]) -> Any:
+        tools = self._tools
+        context = cast("Any", tools.context)  # Lambda's, or the stand-in of the loop mode
+        config = IdempotencyConfig(event_key_jmespath="key", hash_function="sha256", lambda_context=context)
+        reached = False
+
+        def called() -> dict[str, Any]:
+            nonlocal reached
+            reached = True
+            return boxed(function())
+
+        handler = IdempotencyHandler(
+            function=called,
+            function_payload={"key": entry.key},
+            config=config,
+            persistence_store=LedgerLayer(tools.effects, tools.claim, entry, tools.clock),
+            key_prefix=prefix,
+            function_args=(),
+            function_kwargs={},
+        )
+        try:
+            return unboxed(handler.handle())
+        except Stop as stop:
+            self.stopped = stop  # remembered, in case the job swallows it with a bare `except:`
+            raise
+        except IdempotencyPersistenceLayerError as error:
+            cause = error.__cause__
+            if reached:
+                # Called, and the ledger could not say so: that is not a failure of the call.
+                raise EffectUnknownError(f"{entry.label} was called and its record could not be written") from cause
+            if isinstance(cause, SplitshiftError):
+                raise cause from None
+            raise

@@ -1,0 +1,50 @@
+"""What a job raises to say how its attempt ended, and what it is told."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from functions.kit.errors import FinalError, SplitshiftError
+
+
+class Retry(SplitshiftError):  # noqa: N818 - reads as a statement: raise Retry(after=…)
+    """Try this unit again; `after` (seconds or timedelta) instead of the usual back-off."""
+
+    def __init__(
+        self, message: str = "the job asked for another attempt", *, after: float | timedelta | None = None
+    ) -> None:
+        super().__init__(message)
+        seconds = after.total_seconds() if isinstance(after, timedelta) else after
+        self.after_s = None if seconds is None else max(0.0, seconds)
+
+
+class GiveUp(SplitshiftError):  # noqa: N818 - reads as a statement: raise GiveUp("card expired")
+    """Trying again is of no use: the unit ends as failed, with this reason."""
+
+
+class NotApplied(SplitshiftError):  # noqa: N818 - reads as a statement
+    """Raised inside an effect's call: the receiver certainly did not apply it.  The effect may be called again."""
+
+
+class EffectUnknownError(SplitshiftError):
+    """An effect was called and no answer is recorded: it is unknown whether it happened."""
+
+
+class DuplicateEffectError(FinalError):
+    """One run named the same effect and item twice; the second call would be a silent replay.  Use `item`."""
+
+
+class EffectPayloadError(FinalError):
+    """An effect came again under the same key with other arguments; nothing was called."""
+
+
+class OutOfTimeError(SplitshiftError):
+    """The attempt has less time left than the call may take; nothing was called."""
+
+
+class Stop(BaseException):
+    """Ends an attempt from within, whatever the job catches: not an error of the job's, so no `Exception`."""
+
+
+class LeaseGone(Stop):
+    """The lease is another's by now: nothing that this attempt does counts any more."""

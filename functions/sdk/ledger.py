@@ -1,0 +1,165 @@
+"""The effect ledger: Powertools idempotency over our effect records.
+
+The stock DynamoDB layer lets time take records over, updates and deletes without a condition, and deletes on any
+exception: a late first holder can undo what a second one recorded.  This one takes over only by a higher fencing token
+from the owner it saw, and forgets only what certainly was not applied.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from aws_lambda_powertools.utilities.idempotency.exceptions import IdempotencyItemAlreadyExistsError
+from aws_lambda_powertools.utilities.idempotency.persistence.base import BasePersistenceLayer
+from aws_lambda_powertools.utilities.idempotency.persistence.datarecord import DataRecord
+
+from functions.kit.clock import Clock
+from functions.records.effects import DONE, IN_PROGRESS, EffectRecord, Effects
+from functions.records.entries import Verdict
+from functions.sdk.errors import EffectPayloadError, LeaseGone, NotApplied, Stop
+from functions.sdk.results import boxed
+
+
+class HoldNeeded(Stop):
+    """Nobody knows whether the effect happened, and it may not be called twice: a person must look."""
+
+    def __init__(self, record: EffectRecord) -> None:
+        super().__init__(f"effect {record.label} is unknown and not repeatable")
+        self.record = record
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim:
+    """Who calls, and what a person said about earlier calls: the verdict by the owner that it was given for."""
+
+    unit_id: str
+    owner: str
+    token: int
+    ttl: int
+    words: Mapping[str, Verdict] = field(default_factory=dict[str, Verdict])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Call:
+    """One effect or step.  `find` asks the receiver what became of an earlier call; it needs the key only."""
+
+    label: str
+    key: str
+    payload: str | None
+    repeatable: bool
+    find: Callable[[str], Any] | None = None
+
+
+class LedgerLayer(BasePersistenceLayer):
+    """One instance per call: Powertools writes the function's name into a layer each time it is configured."""
+
+    def __init__(self, effects: Effects, claim: Claim, call: Call, clock: Clock) -> None:
+        super().__init__()
+        self._effects = effects
+        self._claim = claim
+        self._call = call
+        self._clock = clock
+
+    def _put_record(self, data_record: DataRecord) -> None:
+        wanted = self._record(data_record.idempotency_key)
+        found = self._effects.begin(wanted)
+        # Twice at most: what stands there can change once, from in progress to done, or to a higher token's.
+        for _ in range(2):
+            if found is None:
+                return
+            self._judge(found)
+            found = self._effects.take_over(found, wanted)
+        if found is not None:
+            self._judge(found)
+            raise LeaseGone("another attempt is at this effect")
+
+    def _judge(self, found: EffectRecord) -> None:
+        """Return where it may be taken over; raise where it is done, another's, or a person's to decide."""
+        if self._call.payload is not None and found.payload not in {None, self._call.payload}:
+            raise EffectPayloadError(
+                f"effect {self._call.label} was begun with other arguments under the same key: "
+                "give it another name or item, or pass what the first attempt passed"
+            )
+        if found.status == DONE:
+            raise _already(found)
+        if found.token >= self._claim.token:
+            raise LeaseGone(f"effect {self._call.label} is in the hands of a later attempt")
+        if self._call.repeatable:
+            return
+        word = self._claim.words.get(found.owner)
+        if word is Verdict.DID_NOT_HAPPEN:
+            return
+        if word is Verdict.HAPPENED:
+            self._found_done(found, None)
+        if self._call.find is None:
+            raise HoldNeeded(found)
+        self._ask(found, self._call.find)
+
+    def _ask(self, found: EffectRecord, find: Callable[[str], Any]) -> None:
+        try:
+            answer = find(self._call.key)
+        except Exception as error:  # the author's code: whatever it raises means that it cannot tell
+            raise HoldNeeded(found) from error
+        if answer is not None:
+            self._found_done(found, answer)
+
+    def _found_done(self, found: EffectRecord, answer: Any) -> None:
+        result = json.dumps(boxed(answer))
+        self._effects.finish(found.unit_id, found.effect, result=result, now=self._clock.now())
+        raise _already(found, result)
+
+    def _update_record(self, data_record: DataRecord) -> None:
+        self._effects.finish(
+            self._claim.unit_id, data_record.idempotency_key, result=data_record.response_data, now=self._clock.now()
+        )
+
+    def delete_record(self, data: Any, exception: Exception) -> None:
+        """Any exception out of the call leaves the record in progress, which means unknown: all but NotApplied."""
+        if isinstance(exception, NotApplied):
+            super().delete_record(data=data, exception=exception)
+
+    def _delete_record(self, data_record: DataRecord) -> None:
+        self._effects.forget(self._claim.unit_id, data_record.idempotency_key, owner=self._claim.owner)
+
+    def _get_record(self, idempotency_key: str) -> DataRecord:
+        record = self._effects.read(self._claim.unit_id, idempotency_key)
+        if record is None:
+            raise LeaseGone(f"the record of effect {self._call.label} is gone")
+        return _data_record(record, record.result)
+
+    def _record(self, effect: str) -> EffectRecord:
+        return EffectRecord(
+            unit_id=self._claim.unit_id,
+            effect=effect,
+            label=self._call.label,
+            key=self._call.key,
+            owner=self._claim.owner,
+            token=self._claim.token,
+            status=IN_PROGRESS,
+            called_at=self._clock.now(),
+            payload=self._call.payload,
+            ttl=self._claim.ttl,
+        )
+
+
+def payload_hash(arguments: Mapping[str, Any]) -> str | None:
+    """A fingerprint of an effect's arguments; None where they have no stable text (an open file, a client)."""
+    try:
+        text = json.dumps(arguments, sort_keys=True, allow_nan=False)
+    except (TypeError, ValueError, RecursionError):
+        return None
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def _already(record: EffectRecord, result: str | None = None) -> IdempotencyItemAlreadyExistsError:
+    return IdempotencyItemAlreadyExistsError(old_data_record=_data_record(record, result or record.result))
+
+
+def _data_record(record: EffectRecord, result: str | None) -> DataRecord:
+    return DataRecord(
+        idempotency_key=record.effect, status=record.status if result is None else DONE, response_data=result or ""
+    )

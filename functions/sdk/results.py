@@ -1,0 +1,40 @@
+"""Results as they are kept: JSON text, bounded, the same on the first run as on a replay."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+MAX_RESULT_BYTES = 100_000
+
+
+def kept(value: Any) -> Any:
+    """The value as its JSON round trip; one that cannot be kept becomes `{"not_kept": why}`, never an error.
+
+    An effect that was applied must not look failed because its answer is odd: bytes, NaN, a cycle, half a megabyte.
+    """
+    try:
+        text = json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError, RecursionError):
+        return {"not_kept": f"a {type(value).__name__} that JSON cannot hold"}
+    if len(text) > MAX_RESULT_BYTES:
+        return {"not_kept": f"{len(text)} bytes, more than {MAX_RESULT_BYTES}"}
+    return json.loads(text)
+
+
+def boxed(value: Any) -> dict[str, Any]:
+    """In a box, since Powertools replays an empty result as None."""
+    return {"value": kept(value)}
+
+
+def unboxed(box: Any) -> Any:
+    """None where a person, and not the receiver, said that the effect happened."""
+    return box.get("value") if isinstance(box, dict) else None  # pyright: ignore[reportUnknownVariableType] - JSON
+
+
+def summary(value: Any, limit: int = 1024) -> str | None:
+    """A job's result for its completion: short JSON text; None where there is none."""
+    if value is None:
+        return None
+    text = json.dumps(kept(value))
+    return text if len(text) <= limit else json.dumps({"not_kept": f"{len(text)} bytes, more than {limit}"})

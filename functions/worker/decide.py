@@ -1,0 +1,107 @@
+"""What becomes of a unit once its lease is held: a pure function of what the records say, after that."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from functions.records.controls import Control
+from functions.records.entries import Journal, Outcome, Verdict
+from functions.records.inventory import Row
+from functions.schedules.definitions import Job
+
+# A message that is early by no more than this waits in the worker; SQS delays are whole seconds.
+WAITS_AT_MOST = timedelta(seconds=3)
+# A paused unit that has started before looks again after this.
+PAUSE_LOOKS_AFTER = timedelta(minutes=5)
+# An unknown job may be one whose bundle has not reached this worker yet.
+ATTEMPTS_OF_UNKNOWN_JOB = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Repeat:
+    """There is a completion: what is left is to say that it was asked for again."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Leave:
+    """Nothing to write and nothing to do: free the lease and acknowledge."""
+
+    why: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Later:
+    """Not yet: free the lease and bring the message back at this instant; no attempt."""
+
+    at: datetime
+    why: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Conclude:
+    """The unit ends without running."""
+
+    outcome: Outcome
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Start:
+    """Run it, as the attempt of this number, not before `at`."""
+
+    attempt: int
+    at: datetime
+
+
+Decision = Repeat | Leave | Later | Conclude | Start
+
+
+def decide(row: Row, control: Control | None, journal: Journal, job: Job | None, now: datetime) -> Decision:
+    """The first thing that applies, in the order in which it would be wrong to look past it.
+
+    The completion comes first: a finished unit is never reopened.  What a person was asked, or said, comes before any
+    policy, and attempts are counted from the journal, never from deliveries.
+    """
+    if journal.completion is not None:
+        return Repeat()
+    if row.state != "due":
+        return Leave(why=row.reason or "suppressed")
+    return _by_reviews(row, journal) or _by_policy(row, control, journal, job, now) or _by_time(row, journal, now)
+
+
+def _by_reviews(row: Row, journal: Journal) -> Decision | None:
+    if journal.open_holds:
+        return Leave(why="on hold")
+    verdicts = {review.verdict for review in journal.reviews}
+    if Verdict.ABANDON in verdicts:
+        return Conclude(outcome=Outcome.FAILED, reason="abandoned")
+    if Verdict.REJECT in verdicts:
+        return Conclude(outcome=Outcome.CANCELLED, reason="rejected")
+    if row.needs_review and Verdict.APPROVE not in verdicts:
+        return Leave(why="needs review")
+    return None
+
+
+def _by_policy(row: Row, control: Control | None, journal: Journal, job: Job | None, now: datetime) -> Decision | None:
+    started = bool(journal.attempts)
+    if control is not None and control.paused_at(now):
+        if not started:
+            return Conclude(outcome=Outcome.SKIPPED, reason="paused")
+        return Later(at=control.until or now + PAUSE_LOOKS_AFTER, why="paused")
+    if job is not None and job.start_deadline_s is not None and not started:
+        deadline = row.run_at + timedelta(seconds=job.start_deadline_s)
+        if now > deadline:
+            return Conclude(outcome=Outcome.EXPIRED, reason="start_deadline")
+    allowed = ATTEMPTS_OF_UNKNOWN_JOB if job is None else job.attempts
+    if len(journal.attempts) >= allowed:
+        return Conclude(outcome=Outcome.FAILED, reason="attempts used up")
+    return None
+
+
+def _by_time(row: Row, journal: Journal, now: datetime) -> Decision:
+    retry_at = journal.attempts[-1].retry_at if journal.attempts else None
+    at = max(row.run_at, retry_at or row.run_at)
+    if at - now > WAITS_AT_MOST:
+        return Later(at=at, why="early")
+    return Start(attempt=len(journal.attempts) + 1, at=at)

@@ -1,0 +1,213 @@
+"""How an attempt is written down: one transaction, and what its answer means for the message."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from functions.kit.clock import Clock
+from functions.kit.logging import get_logger
+from functions.records.completions import Ended
+from functions.records.controls import Control
+from functions.records.effects import DONE as RECORD_DONE
+from functions.records.entries import (
+    Attempt,
+    Completion,
+    Duplicate,
+    EffectState,
+    Ending,
+    Hold,
+    Journal,
+    Outcome,
+    Stale,
+)
+from functions.records.inventory import Row
+from functions.records.leases import DeadHolder, Lease
+from functions.records.retention import ttl_of_unit_id
+from functions.records.stores import Stores
+from functions.schedules.definitions import Job
+from functions.sdk.calls import DONE, STEP_LABEL, UNKNOWN
+from functions.worker.decide import Conclude
+from functions.worker.execution import Ran
+from functions.worker.messages import Message
+
+RETURNS_SOON_S = 5
+_log = get_logger("worker")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Acknowledge:
+    """The message is done with."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Return:
+    """The message comes back after so many seconds."""
+
+    after_s: float
+
+
+Reply = Acknowledge | Return
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unit:
+    """A unit under its lease, as read after the lease was held.  `job` is None where this bundle does not know it."""
+
+    message: Message
+    lease: Lease
+    row: Row
+    control: Control | None
+    journal: Journal
+    job: Job | None
+
+
+class Endings:
+    def __init__(self, stores: Stores, clock: Clock, worker: str | None) -> None:
+        self._stores = stores
+        self._clock = clock
+        self._worker = worker
+
+    def duplicate(self, unit: Unit) -> Reply:
+        """There is a completion: say that it was asked for again.  Having read it is reason enough to acknowledge."""
+        entry = Duplicate(message_id=unit.message.message_id, owner=unit.lease.owner, at=self._clock.now())
+        self._write(unit, entry)
+        return Acknowledge()
+
+    def concluded(self, unit: Unit, conclusion: Conclude) -> Reply:
+        """The unit ends without running."""
+        effects = self._from_ledger(unit) if unit.journal.attempts or unit.journal.holds else ()
+        completion = self._completion(unit, conclusion.outcome, unit.journal.attempts, effects, conclusion.reason)
+        return self._end(unit, completion, Acknowledge())
+
+    def succeeded(self, unit: Unit, ran: Ran, started: datetime) -> Reply:
+        attempts = (*unit.journal.attempts, self._attempt(unit, ran, started))
+        completion = self._completion(
+            unit, Outcome.SUCCEEDED, attempts, self._effects(unit, ran), started=started, summary=ran.summary
+        )
+        return self._end(unit, completion, Acknowledge())
+
+    def failed(self, unit: Unit, ran: Ran, started: datetime) -> Reply:
+        """The last attempt: the completion says `failed`."""
+        attempts = (*unit.journal.attempts, self._attempt(unit, ran, started))
+        completion = self._completion(
+            unit, Outcome.FAILED, attempts, self._effects(unit, ran), ran.error, started=started
+        )
+        return self._end(unit, completion, Acknowledge())
+
+    def tried(self, unit: Unit, ran: Ran, started: datetime, again_in_s: float) -> Reply:
+        """A failed attempt that is not the last."""
+        retry_at = self._clock.now() + timedelta(seconds=again_in_s)
+        return self._end(unit, self._attempt(unit, ran, started, retry_at), Return(after_s=again_in_s))
+
+    def held(self, unit: Unit, ran: Ran) -> Reply:
+        """A person must look: nothing brings the message back but their answer."""
+        assert ran.held is not None  # noqa: S101 - the caller saw it
+        hold = Hold(
+            owner=unit.lease.owner,
+            effect=ran.held.label,
+            key=ran.held.key,
+            effect_owner=ran.held.owner,
+            called_at=ran.held.called_at,
+            at=self._clock.now(),
+        )
+        return self._end(unit, hold, Acknowledge())
+
+    def stale(self, unit: Unit, brought: str) -> Reply:
+        """The lease is gone: what was brought is kept, changes nothing, and the message is not ours to acknowledge."""
+        entry = Stale(owner=unit.lease.owner, brought=brought, at=self._clock.now())
+        self._stores.completions.stale(unit.row.unit_id, entry, unit.row.ttl)
+        _log.warning("stale result kept", extra={"action": "stale", "unit_id": unit.row.unit_id})
+        return Return(after_s=RETURNS_SOON_S)
+
+    def lost(self, dead: DeadHolder, job: Job | None) -> None:
+        """A holder that died under this lock; `job` is its unit's.  Repeating it is safe."""
+        overran = job is not None and dead.expires_at >= dead.acquired_at + timedelta(seconds=job.max_duration_s)
+        attempt = Attempt(
+            owner=dead.owner,
+            ending=Ending.LOST,
+            started=dead.acquired_at,
+            finished=dead.expires_at,
+            error="its lease ran out: the worker died, froze or was cut off",
+            overran=overran,
+        )
+        ttl = ttl_of_unit_id(dead.unit_id, self._clock.now())
+        if self._stores.completions.lost(dead.unit_id, attempt, ttl):
+            _log.warning("attempt lost", extra={"action": "attempt_lost", "unit_id": dead.unit_id})
+
+    def _end(self, unit: Unit, entry: Attempt | Completion | Hold, reply: Reply) -> Reply:
+        ended = self._write(unit, entry)
+        if ended is Ended.WRITTEN:
+            return reply
+        brought = entry.outcome if isinstance(entry, Completion) else type(entry).__name__.lower()
+        return self.stale(unit, str(brought))
+
+    def _write(self, unit: Unit, entry: Attempt | Completion | Hold | Duplicate) -> Ended:
+        ended = self._stores.completions.end(
+            unit.lease, entry, unit_id=unit.row.unit_id, ttl=unit.row.ttl, now=self._clock.now()
+        )
+        fields = {"action": "attempt_ended", "unit_id": unit.row.unit_id, "entry": type(entry).__name__.lower()}
+        if isinstance(entry, Completion):
+            fields["outcome"] = str(entry.outcome)
+        _log.info("attempt ended", extra=fields | {"written": str(ended.value)})
+        return ended
+
+    def _attempt(self, unit: Unit, ran: Ran, started: datetime, retry_at: datetime | None = None) -> Attempt:
+        return Attempt(
+            owner=unit.lease.owner,
+            ending=ran.ending,
+            started=started,
+            finished=self._clock.now(),
+            worker=self._worker,
+            error=ran.error,
+            retry_at=retry_at,
+        )
+
+    def _completion(
+        self,
+        unit: Unit,
+        outcome: Outcome,
+        attempts: Sequence[Attempt],
+        effects: tuple[EffectState, ...],
+        reason: str | None = None,
+        *,
+        started: datetime | None = None,
+        summary: str | None = None,
+    ) -> Completion:
+        return Completion(
+            outcome=outcome,
+            owner=unit.lease.owner,
+            job=unit.row.job,
+            partition=unit.row.partition,
+            slot=unit.row.slot,
+            run_at=unit.row.run_at,
+            started=started,
+            finished=self._clock.now(),
+            reason=reason,
+            attempts=tuple(attempts),
+            effects=effects,
+            effects_total=len(effects),
+            reviews=unit.journal.reviews,
+            summary=summary,
+            worker=self._worker,
+        )
+
+    def _effects(self, unit: Unit, ran: Ran) -> tuple[EffectState, ...]:
+        """On a first attempt what it did is all there is; later the ledger also knows what earlier ones left behind."""
+        first = not unit.journal.attempts and not unit.journal.holds and unit.row.effects_of is None
+        return ran.effects if first else self._from_ledger(unit)
+
+    def _from_ledger(self, unit: Unit) -> tuple[EffectState, ...]:
+        """An effect without a done record is unknown, never "not applied": its caller may have died in the call."""
+        records = self._stores.effects.of_unit(unit.row.effects_of or unit.row.unit_id)
+        return tuple(
+            EffectState(
+                label=record.label,
+                key=record.key,
+                state=DONE if record.status == RECORD_DONE else UNKNOWN,
+                at=record.done_at or record.called_at,
+            )
+            for record in records
+            if not record.label.startswith(STEP_LABEL)
+        )

@@ -1,0 +1,147 @@
+"""One attempt of a job: run it under its lease, and say how it ended."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from functions.kit.clock import Clock
+from functions.kit.instants import EPOCH
+from functions.kit.logging import get_logger
+from functions.records.effects import EffectRecord, Effects
+from functions.records.entries import EffectState, Ending, Review, Verdict, bounded
+from functions.records.inventory import Row
+from functions.schedules.definitions import Job
+from functions.schedules.slots import previous
+from functions.sdk.calls import Calls, Context, Tools
+from functions.sdk.errors import GiveUp, LeaseGone, Retry, Stop
+from functions.sdk.ledger import Claim, HoldNeeded
+from functions.sdk.results import summary
+from functions.sdk.run import Run, Window
+from functions.worker.keepalive import KeepAlive
+from functions.worker.registry import JobFunction
+
+_log = get_logger("worker")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ran:
+    """How the job's function ended.  `held` = an effect that a person must look at; `gone` = its lease is lost."""
+
+    ending: Ending
+    summary: str | None = None
+    error: str | None = None
+    retry_after_s: float | None = None
+    held: EffectRecord | None = None
+    gone: bool = False
+    effects: tuple[EffectState, ...] = field(default=())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attempting:
+    """What an attempt needs: the unit as frozen, the job as defined, and the worker's tools."""
+
+    row: Row
+    job: Job
+    number: int
+    reviews: tuple[Review, ...]
+    effects: Effects
+    clock: Clock
+    context: Context
+    point: Callable[[str], None]
+
+
+def execute(attempting: Attempting, function: JobFunction, keep_alive: KeepAlive) -> Ran:
+    """Never raises for what the job does; what kills the process goes through."""
+    calls = Calls(_tools(attempting, keep_alive))
+    run = _run(attempting, keep_alive, calls)
+    try:
+        result = function(run)
+    except Stop as stop:
+        return _stopped(stop, calls)
+    except Retry as retry:
+        return _failed(Ending.RETRY, str(retry), calls, retry_after_s=retry.after_s)
+    except GiveUp as reason:
+        return _failed(Ending.GAVE_UP, str(reason), calls)
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - the user's code: any error is the attempt's, none is the worker's
+        _log.warning(
+            "job raised", extra={"action": "job_raised", "unit_id": run.unit_id, "error": type(error).__name__}
+        )
+        return _failed(Ending.ERROR, f"{type(error).__name__}: {error}", calls)
+    return _returned(result, calls, keep_alive)
+
+
+def _returned(result: Any, calls: Calls, keep_alive: KeepAlive) -> Ran:
+    if calls.stopped is not None:
+        return _stopped(calls.stopped, calls)
+    if keep_alive.lost:
+        return _failed(Ending.ERROR, "the lease was lost before the job returned", calls, gone=True)
+    if calls.unknown:
+        # A job that catches the error of a call and goes on would otherwise complete over an effect nobody knows.
+        labels = ", ".join(state.label for state in calls.unknown)
+        return _failed(Ending.ERROR, f"the job returned though the outcome of {labels} is unknown", calls)
+    return Ran(ending=Ending.SUCCEEDED, summary=summary(result), effects=calls.states)
+
+
+def _stopped(stop: Stop, calls: Calls) -> Ran:
+    if isinstance(stop, HoldNeeded):
+        return Ran(ending=Ending.ERROR, error=str(stop), held=stop.record, effects=calls.states)
+    return Ran(ending=Ending.ERROR, error=str(stop), gone=isinstance(stop, LeaseGone), effects=calls.states)
+
+
+def _failed(ending: Ending, text: str, calls: Calls, *, retry_after_s: float | None = None, gone: bool = False) -> Ran:
+    return Ran(ending=ending, error=bounded(text), retry_after_s=retry_after_s, gone=gone, effects=calls.states)
+
+
+def _tools(attempting: Attempting, keep_alive: KeepAlive) -> Tools:
+    claim = Claim(
+        unit_id=attempting.row.effects_of or attempting.row.unit_id,
+        owner=keep_alive.lease.owner,
+        token=keep_alive.lease.token,
+        ttl=attempting.row.ttl,
+        words=_words(attempting.reviews),
+    )
+    return Tools(
+        effects=attempting.effects,
+        claim=claim,
+        guard=keep_alive,
+        clock=attempting.clock,
+        context=attempting.context,
+        point=attempting.point,
+    )
+
+
+def _words(reviews: tuple[Review, ...]) -> dict[str, Verdict]:
+    """What a person said of a call, by the owner of that call: for another's it says nothing."""
+    said = {Verdict.HAPPENED, Verdict.DID_NOT_HAPPEN}
+    return {review.effect_owner: review.verdict for review in reviews if review.effect_owner and review.verdict in said}
+
+
+def _run(attempting: Attempting, keep_alive: KeepAlive, calls: Calls) -> Run:
+    row = attempting.row
+    log = get_logger("job")
+    log.append_keys(unit_id=row.unit_id, job=row.job, attempt=attempting.number)
+    return Run(
+        unit_id=row.unit_id,
+        job=row.job,
+        partition=row.partition,
+        slot=row.slot,
+        window=Window(start=_window_start(attempting.job, row.slot), end=row.slot),
+        payload=row.payload,
+        attempt=attempting.number,
+        deadline=keep_alive.deadline,
+        log=log,
+        calls=calls,
+        guard=keep_alive,
+    )
+
+
+def _window_start(job: Job, slot: datetime) -> datetime:
+    """The slot before this one; for a job's first, its `starts`, else the beginning of time."""
+    return previous(job, slot) or EPOCH
+
+
+def remaining(context: Context) -> timedelta:
+    return timedelta(milliseconds=context.get_remaining_time_in_millis())

@@ -1,0 +1,41 @@
+"""The worker's Lambda handler, for one pool's queue."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from functions.kit import aws
+from functions.kit.clock import SystemClock
+from functions.records.stores import Stores, dynamo_database
+from functions.schedules.definitions import for_stage, load, shortest_lease_s
+from functions.worker.faults import Faults
+from functions.worker.messages import Visibility
+from functions.worker.protocol import Protocol
+from functions.worker.registry import BundledRegistry
+from functions.worker.settings import WorkerSettings
+from functions.worker.worker import Worker
+
+
+@cache
+def worker() -> Worker:
+    """Built once per process, at the first event."""
+    settings = WorkerSettings.from_env()
+    definitions = for_stage(load(settings.definitions), settings.stage)
+    lease_s = shortest_lease_s(definitions, settings.pool)
+    clock = SystemClock()
+    stores = Stores(dynamo_database(clock, shortest_lease_s=lease_s), skew=settings.skew)
+    protocol = Protocol(
+        stores,
+        definitions,
+        BundledRegistry(definitions.jobs),
+        clock,
+        faults=Faults(stores.controls, settings.drill_faults),
+        worker=settings.worker,
+    )
+    visibility = Visibility(aws.client("sqs", shortest_lease_s=lease_s), settings.queue_url)
+    return Worker(protocol, stores, definitions, visibility=visibility, clock=clock, settings=settings)
+
+
+def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
+    return worker().handle(event, context)

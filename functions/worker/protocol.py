@@ -1,0 +1,191 @@
+"""The run protocol: from a message to what is to become of it.
+
+    take the lease ─▶ journal the dead ─▶ read row, control, journal ─▶ decide ─▶ run ─▶ end ─▶ acknowledge
+                                                                          └──────▶ end or free ─▶ acknowledge or return
+
+Two things hold whatever happens in between: an attempt ends in one transaction that writes its entry and frees its
+lease, and a message is acknowledged only after that, or after a completion was read.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from datetime import timedelta
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from functions.kit.clock import Clock
+from functions.kit.errors import RetryableError
+from functions.kit.logging import get_logger
+from functions.records.controls import Control
+from functions.records.entries import Ending
+from functions.records.inventory import BadRowError
+from functions.records.leases import Lease, LeftTo
+from functions.records.stores import Stores
+from functions.records.tables import CONTROLS, INVENTORY
+from functions.schedules.definitions import Definitions, Job
+from functions.sdk.calls import Context
+from functions.worker.backoff import lock_wait_s, retry_delay_s
+from functions.worker.decide import ATTEMPTS_OF_UNKNOWN_JOB, Conclude, Later, Leave, Repeat, Start, decide
+from functions.worker.endings import Acknowledge, Endings, Reply, Return, Unit
+from functions.worker.execution import Attempting, Ran, execute
+from functions.worker.faults import Faults
+from functions.worker.keepalive import KeepAlive, Ticker
+from functions.worker.messages import Message
+from functions.worker.registry import JobNotLoadableError, Registry
+
+DEFAULT_LEASE_S = 60
+_BACKOFF_OF_UNKNOWN_JOB_S = (30, 600)
+_PASSING = (BotoCoreError, ClientError, RetryableError)
+_log = get_logger("worker")
+
+
+class Protocol:
+    def __init__(
+        self,
+        stores: Stores,
+        definitions: Definitions,
+        registry: Registry,
+        clock: Clock,
+        *,
+        faults: Faults,
+        worker: str | None = None,
+    ) -> None:
+        self._stores = stores
+        self._jobs = definitions.jobs
+        self._registry = registry
+        self._clock = clock
+        self._faults = faults
+        self._endings = Endings(stores, clock, worker)
+
+    def process(self, message: Message, context: Context, extend_messages: Callable[[], None]) -> Reply:
+        """One delivery of one unit.  Raises only where a database or the process fails; then the message comes back."""
+        job = self._jobs.get(message.unit.job)
+        lease = self._take(message, job)
+        if not isinstance(lease, Lease):
+            return lease
+        for dead in lease.lost:
+            self._endings.lost(dead, self._jobs.get(_job_of(dead.unit_id)))
+        try:
+            unit = self._read(message, lease, job)
+        except (*_PASSING, BadRowError):
+            # Nothing was begun: a lease left behind would look like a dead worker.
+            self._stores.leases.free(lease, now=self._clock.now())
+            raise
+        if unit is None:
+            self._stores.leases.free(lease, now=self._clock.now())
+            return Acknowledge()
+        return self._act(unit, context, extend_messages)
+
+    def _take(self, message: Message, job: Job | None) -> Lease | Reply:
+        """The lease, ours; else when the message is to come back."""
+        owner = uuid.uuid4().hex
+        now = self._clock.now()
+        until = now + timedelta(seconds=_lease_s(job))
+        if job is not None:
+            until = min(until, now + timedelta(seconds=job.max_duration_s))
+        found = self._stores.leases.take(message.lock, owner=owner, unit_id=message.unit_id, now=now, until=until)
+        if isinstance(found, LeftTo):
+            return Return(after_s=max(1.0, (found.until - now).total_seconds()))
+        return found if found.owner == owner else self._held(message, found, job)
+
+    def _held(self, message: Message, lease: Lease, job: Job | None) -> Return:
+        """The lock is held.  The same unit comes before any policy: it is being worked, or will be free by expiry."""
+        now = self._clock.now()
+        _log.info("lock held", extra={"action": "lock_held", "unit_id": message.unit_id, "holder": lease.unit_id})
+        if lease.unit_id == message.unit_id:
+            return Return(after_s=max(1.0, (lease.expires_at + self._stores.skew - now).total_seconds() + 1))
+        return Return(after_s=lock_wait_s(lease.expires_at, now, self._stores.skew, _lease_s(job), message.receives))
+
+    def _read(self, message: Message, lease: Lease, job: Job | None) -> Unit | None:
+        """Row, control and journal, consistent, and after the lease is held; None where there is nothing to work on."""
+        found = self._stores.database.get_many(
+            {INVENTORY.name: [{"unit_id": message.unit_id}], CONTROLS.name: [{"name": message.unit.job}]}
+        )
+        if not found[INVENTORY.name]:
+            _log.error("no such unit", extra={"action": "no_row", "unit_id": message.unit_id})
+            return None
+        row = self._stores.inventory.parsed(found[INVENTORY.name][0])
+        if row.lock != message.lock:
+            _log.error("message names another lock", extra={"action": "bad_message", "unit_id": message.unit_id})
+            return None
+        control: Control | None = next(iter(self._stores.controls.parsed(found[CONTROLS.name]).values()), None)
+        journal = self._stores.completions.read(message.unit_id)
+        return Unit(message=message, lease=lease, row=row, control=control, journal=journal, job=job)
+
+    def _act(self, unit: Unit, context: Context, extend_messages: Callable[[], None]) -> Reply:
+        now = self._clock.now()
+        match decide(unit.row, unit.control, unit.journal, unit.job, now):
+            case Repeat():
+                return self._endings.duplicate(unit)
+            case Conclude() as conclusion:
+                return self._endings.concluded(unit, conclusion)
+            case Leave(why=why):
+                self._stores.leases.free(unit.lease, now=now)
+                _log.info("left alone", extra={"action": "left", "unit_id": unit.row.unit_id, "why": why})
+                return Acknowledge()
+            case Later(at=at):
+                self._stores.leases.free(unit.lease, now=now)
+                return Return(after_s=(at - now).total_seconds())
+            case Start(attempt=attempt, at=at):
+                self._clock.sleep(max(0.0, (at - now).total_seconds()))
+                return self._run(unit, attempt, context, extend_messages)
+
+    def _run(self, unit: Unit, number: int, context: Context, extend_messages: Callable[[], None]) -> Reply:
+        started = self._clock.now()
+        ran = self._attempt(unit, number, context, extend_messages)
+        if ran.gone:
+            return self._endings.stale(unit, ran.error or "a result")
+        if ran.held is not None:
+            return self._endings.held(unit, ran)
+        if ran.ending is Ending.SUCCEEDED:
+            return self._endings.succeeded(unit, ran, started)
+        allowed = ATTEMPTS_OF_UNKNOWN_JOB if unit.job is None else unit.job.attempts
+        if ran.ending is Ending.GAVE_UP or number >= allowed:
+            return self._endings.failed(unit, ran, started)
+        return self._endings.tried(unit, ran, started, _again_in_s(unit.job, number, ran))
+
+    def _attempt(self, unit: Unit, number: int, context: Context, extend_messages: Callable[[], None]) -> Ran:
+        if unit.job is None:
+            return Ran(ending=Ending.ERROR, error=f"job {unit.row.job} is not among this worker's definitions")
+        try:
+            function = self._registry.load(unit.job)
+        except JobNotLoadableError as error:
+            return Ran(ending=Ending.ERROR, error=str(error))
+        keep_alive = KeepAlive(
+            self._stores.leases,
+            unit.lease,
+            self._clock,
+            length=timedelta(seconds=unit.job.lease_s),
+            max_duration=timedelta(seconds=unit.job.max_duration_s),
+            extend_messages=extend_messages,
+        )
+        attempting = Attempting(
+            row=unit.row,
+            job=unit.job,
+            number=number,
+            reviews=unit.journal.reviews,
+            effects=self._stores.effects,
+            clock=self._clock,
+            context=context,
+            point=self._faults.point(unit.message.unit, number),
+        )
+        # Joined before anything is written: a beat must not touch the lease after it is freed.
+        with Ticker(keep_alive):
+            return execute(attempting, function, keep_alive)
+
+
+def _lease_s(job: Job | None) -> int:
+    return DEFAULT_LEASE_S if job is None else job.lease_s
+
+
+def _job_of(unit_id: str) -> str:
+    return unit_id.partition("@")[0].partition("/")[0]
+
+
+def _again_in_s(job: Job | None, number: int, ran: Ran) -> float:
+    if ran.retry_after_s is not None:
+        return ran.retry_after_s
+    backoff_s, backoff_max_s = _BACKOFF_OF_UNKNOWN_JOB_S if job is None else (job.backoff_s, job.backoff_max_s)
+    return retry_delay_s(number, backoff_s, backoff_max_s)
