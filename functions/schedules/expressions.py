@@ -75,7 +75,8 @@ def parse(text: str) -> Expression:
     if len(text) > LENGTH:
         raise Refused(f"schedule has {len(text)} characters", f"write at most {LENGTH}")
     if not text.isascii() or not text.isprintable():
-        raise Refused(f"schedule {shown(text)} holds a line break or a character outside ASCII", "write one plain line")
+        problem = f"schedule {shown(text)} holds a tab, a line break or a character outside ASCII"
+        raise Refused(problem, "write one line of plain letters, digits and spaces")
     if text.lstrip().lower().startswith("rate"):
         return _rate(text)
     if re.match(r"\s*(cron|at)\s*\(|\s*@", text, re.IGNORECASE):
