@@ -10,6 +10,7 @@ from botocore.config import Config
 
 ATTEMPTS = 3
 DEFAULT_LEASE_S = 60
+CONNECTIONS = 32  # calls that may run at once without a new connection for each
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +38,7 @@ def client(service: str, *, shortest_lease_s: float = DEFAULT_LEASE_S) -> Any:
     config = Config(
         connect_timeout=times.connect_s,
         read_timeout=times.read_s,
+        max_pool_connections=CONNECTIONS,
         retries={"mode": "standard", "total_max_attempts": ATTEMPTS},
     )
     return cast("Any", boto3).client(service, config=config)  # the service's name is only known at run time
