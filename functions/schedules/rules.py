@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 DAY_S = 86_400
 YEAR_S = 366 * DAY_S
 PAYLOAD_BYTES = 8_192
+YEARS = range(1971, 2200)  # one year clear of 1970, so that an offset cannot lead below it
 PARTITIONS = 1_000
 
 # Inclusive; seconds where the name ends in _s.  SQS hides a message for at most 12 hours, hence the back-off's limit.
@@ -137,10 +138,9 @@ def instant(value: object) -> datetime:
         raise Refused(f"{value.isoformat()} has no offset", f"write {value.isoformat()}Z, or an offset such as +01:00")
     if value.microsecond:
         raise Refused(f"{value.isoformat()} is not a whole second", "leave out the fraction")
-    try:
-        return value.astimezone(UTC)
-    except OverflowError:
-        raise Refused(f"{value.isoformat()} is out of range", "write a year from 1970 to 2199") from None
+    if value.year not in YEARS:
+        raise Refused(f"{value.isoformat()} is out of range", "write a year from 1971 to 2199")
+    return value.astimezone(UTC)
 
 
 def partitions(value: object) -> tuple[str, ...]:

@@ -71,6 +71,8 @@ def _instants(job: Job, after: datetime, until: datetime) -> Iterator[datetime]:
         after = max(after, job.starts - _SECOND)
     if job.ends is not None:
         until = min(until, job.ends)
+    if after >= until:
+        return
     zone = load_zone(job.timezone)
     last = after
     for instant in heapq.merge(*(_of_one(text, job, zone, after, until) for text in job.schedules)):

@@ -50,7 +50,8 @@ def _parsed(path: Path) -> ast.Module:
             warnings.simplefilter("ignore")  # of the job's own text, which its linter reports
             return ast.parse(path.read_bytes())
     except SyntaxError as error:
-        raise Refused(f"{path.name} has a syntax error in line {error.lineno}", "correct it") from error
+        where = f" in line {error.lineno}" if error.lineno else ""
+        raise Refused(f"{path.name} has a syntax error{where}", "correct it") from error
     except (OSError, ValueError, RecursionError, MemoryError) as error:
         raise Refused(f"{path.name} cannot be read as Python", "write it as UTF-8 text") from error
 

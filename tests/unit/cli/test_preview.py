@@ -1,0 +1,146 @@
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+from click.testing import CliRunner
+
+from functions.cli.preview import command
+from functions.kit.clock import SettableClock
+from functions.kit.instants import from_text
+from tests.support.project import Project, a_project
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from click.testing import Result
+
+JOBS = """\
+[defaults]
+owner = "ops"
+run = "work:main"
+
+[jobs.invoices]
+schedule = "0 2 * * *"
+timezone = "Europe/Berlin"
+
+[jobs.tokyo]
+schedule = "30 * * * *"
+timezone = "Asia/Tokyo"
+
+[jobs.off]
+schedule = "* * * * *"
+enabled = false
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    project = a_project(tmp_path)
+    project.write(JOBS)
+    return project
+
+
+def preview(project: Project, *arguments: str, now: str = "2026-11-29T17:00:00Z") -> Result:
+    clock = SettableClock(from_text(now))
+    return CliRunner().invoke(command, ["--root", str(project.root), *arguments], obj=clock)
+
+
+def test_a_job_is_shown_in_its_zone_and_in_utc_with_its_meaning_in_words(project: Project) -> None:
+    result = preview(project, "invoices", "--count", "2")
+    assert result.exit_code == 0
+    assert [line.rstrip() for line in result.stdout.splitlines()] == [
+        "0 2 * * *   At 02:00 every day, Europe/Berlin",
+        "LOCAL                          UTC                   STATE",
+        "Mon 2026-11-30 02:00:00+01:00  2026-11-30T01:00:00Z  due",
+        "Tue 2026-12-01 02:00:00+01:00  2026-12-01T01:00:00Z  due",
+        "2 slots",
+    ]
+
+
+def test_json_of_an_expression_follows_the_contract(project: Project, process_zone: str) -> None:
+    """A01: the window is exclusive at its start and inclusive at its end"""
+    arguments = ["--schedule", "30 2 * * *", "--timezone", "America/New_York", "--json"]
+    window = ["--from", "2026-03-07T07:30:00Z", "--until", "2026-03-09T06:30:00Z"]
+    assert json.loads(preview(project, *arguments, *window).stdout) == [
+        {"slot": "2026-03-08T07:00:00Z", "local": "2026-03-08T03:00:00-04:00", "state": "due", "reason": None},
+        {"slot": "2026-03-09T06:30:00Z", "local": "2026-03-09T02:30:00-04:00", "state": "due", "reason": None},
+    ]
+
+
+def test_a_time_without_offset_is_in_the_jobs_zone(project: Project) -> None:
+    result = preview(project, "tokyo", "--from", "2026-11-30T00:00", "--until", "2026-11-30T01:00", "--json")
+    assert [slot["slot"] for slot in json.loads(result.stdout)] == ["2026-11-29T15:30:00Z"]
+
+
+def test_relative_times_count_from_now(project: Project) -> None:
+    result = preview(project, "tokyo", "--from", "-1h", "--until", "1h", "--json")
+    assert [slot["slot"] for slot in json.loads(result.stdout)] == ["2026-11-29T16:30:00Z", "2026-11-29T17:30:00Z"]
+
+
+def test_several_expressions_are_a_union(project: Project) -> None:
+    expressions = ["--schedule", "0 18 * * *", "--schedule", "rate(1 hour)"]
+    result = preview(project, *expressions, "--until", "2h", "--json")
+    assert [slot["slot"] for slot in json.loads(result.stdout)] == ["2026-11-29T18:00:00Z", "2026-11-29T19:00:00Z"]
+
+
+def test_without_a_job_it_is_the_coming_night_of_every_enabled_job(project: Project) -> None:
+    result = preview(project, "--json")
+    slots = json.loads(result.stdout)
+    assert {slot["job"] for slot in slots} == {"invoices", "tokyo"}
+    assert [slot["slot"] for slot in slots if slot["job"] == "invoices"] == ["2026-11-30T01:00:00Z"]
+    # 17:00Z is 02:00 in Tokyo, whose night ends at 08:00: six hours ahead
+    assert [slot["slot"][11:16] for slot in slots if slot["job"] == "tokyo"] == [
+        "17:30", "18:30", "19:30", "20:30", "21:30", "22:30",
+    ]  # fmt: skip
+    assert [slot["slot"] for slot in slots] == sorted(slot["slot"] for slot in slots)
+    text = preview(project)
+    assert "7 slots of 2 jobs" in text.stdout
+    assert max(map(len, text.stdout.splitlines())) <= 100
+
+
+def test_a_morning_that_is_near_is_not_the_end_of_the_coming_night(project: Project) -> None:
+    result = preview(project, "--json", now="2026-11-30T06:30:00Z")
+    assert [slot["slot"] for slot in json.loads(result.stdout) if slot["job"] == "invoices"] == ["2026-12-01T01:00:00Z"]
+
+
+def test_other_jobs_mistakes_are_mentioned_on_stderr_only(project: Project) -> None:
+    project.write(JOBS + '\n[jobs.wrong]\nschedule = "R * * * *"\n')
+    result = preview(project, "invoices", "--json")
+    assert result.exit_code == 0
+    assert len(json.loads(result.stdout)) == 10
+    assert "1 mistake" in result.stderr
+    result = preview(project, "wrong")
+    assert result.exit_code == 1
+    assert "splitshift check" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (["nothing"], 1, "there are: invoices, "),
+        (["--schedule", "61 * * * *"], 2, "0 to 59"),
+        (["--schedule", "* * * * *", "--timezone", "Mars"], 2, "IANA"),
+        (["invoices", "--schedule", "* * * * *"], 2, "not both"),
+        (["invoices", "--timezone", "UTC"], 2, "--schedule"),
+        (["invoices", "--from", "soon"], 2, "12h"),
+        (["invoices", "--from", "1900-01-01"], 2, "1970"),
+        (["invoices", "--from", "0001-01-01"], 2, "is not a time"),
+        (["invoices", "--until", "9999-12-31T23:59"], 2, "2199"),
+        (["invoices", "--from", "2026-12-02", "--until", "2026-12-01"], 2, "before"),
+        (["invoices", "--count", "0"], 2, "1<=x"),
+        (["--schedule", "* * * * *", "--until", "30d"], 2, "more than 10000 slots"),
+    ],
+)
+def test_bad_input_is_one_clear_error(project: Project, arguments: list[str], code: int, says: str) -> None:
+    result = preview(project, *arguments)
+    assert result.exit_code == code
+    assert says in result.stderr.replace("\n", " ")
+    assert "Traceback" not in result.stderr
+    assert result.stdout == ""
+
+
+def test_an_expression_needs_no_project(tmp_path: Path) -> None:
+    result = preview(Project(root=tmp_path), "--schedule", "0 2 * * *", "--count", "1", "--json")
+    assert [slot["slot"] for slot in json.loads(result.stdout)] == ["2026-11-30T02:00:00Z"]
