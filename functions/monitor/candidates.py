@@ -1,0 +1,112 @@
+"""Which units a pass looks at: those owed by our definitions, those an index shows as due, those that were open."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from functions.kit.logging import get_logger
+from functions.monitor.expected import holds_at, owed
+from functions.monitor.position import TRAIL, Position
+from functions.monitor.verdicts import Case
+from functions.records.heartbeats import SchedulerState
+from functions.records.inventory import Inventory
+from functions.schedules.definitions import Definitions
+
+_MINUTE = timedelta(minutes=1)
+# After an outage the past is worked off by so many due minutes, and so much schedule, a pass.
+_DUE_MINUTES = 60
+_STRETCH = timedelta(hours=6)
+
+logger = get_logger("monitor")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Candidates:
+    """`owed`: units of our definitions whose slot the scheduler is past; `slots` are theirs and of those that other
+    definitions may have owed.  `due` are candidates from the index.
+    """
+
+    slots: Mapping[str, datetime]
+    owed: frozenset[str]
+    slots_until: datetime
+    due: frozenset[str]
+    due_until: datetime
+    broken: Mapping[str, str]
+
+    @property
+    def units(self) -> frozenset[str]:
+        return frozenset(self.slots) | self.due
+
+
+def find_candidates(
+    inventory: Inventory,
+    definitions: Definitions,
+    scheduler: SchedulerState | None,
+    *,
+    position: Position,
+    now: datetime,
+    limit: int,
+) -> Candidates:
+    """The units of the window that ends now.  Slots beyond the scheduler's cursor are its lag, and wait for it."""
+    until = min(now, position.cursor + _STRETCH, scheduler.cursor if scheduler else now)
+    slots = owed(definitions, position.cursor, until, limit)
+    due, due_until = _due(inventory, position.due, now, limit)
+    return Candidates(
+        slots=slots.units,
+        owed=frozenset(
+            unit_id for unit_id, slot in slots.units.items() if holds_at(scheduler, definitions.version, slot)
+        ),
+        slots_until=slots.until,
+        due=frozenset(due),
+        due_until=due_until,
+        broken=slots.broken,
+    )
+
+
+def advanced(position: Position, candidates: Candidates, now: datetime) -> Position:
+    """Where the next pass begins, once everything that is left behind is watched."""
+    trail = now - TRAIL
+    return replace(
+        position,
+        cursor=max(position.cursor, min(candidates.slots_until, trail)),
+        due=max(position.due, min(candidates.due_until, trail)),
+    )
+
+
+def to_watch(candidates: Candidates, cases: Mapping[str, Case], ahead: Position) -> set[str]:
+    """The open units that the next pass would not find by itself."""
+    found = {unit_id: cases[unit_id] for unit_id in candidates.units if unit_id in cases}
+    return {unit_id for unit_id, case in found.items() if case.is_open and _left_behind(case, candidates, ahead)}
+
+
+def _left_behind(case: Case, candidates: Candidates, ahead: Position) -> bool:
+    slot = candidates.slots.get(case.evidence.unit_id)
+    return (slot is not None and slot <= ahead.cursor) or case.run_at is None or case.run_at <= ahead.due
+
+
+def in_turn(known: Iterable[str], limit: int, turn: int) -> list[str]:
+    """As many of the known units as one pass takes; the others when their turn comes."""
+    ordered = sorted(known)
+    if len(ordered) <= limit:
+        return ordered
+    start = turn * limit % len(ordered)
+    return (ordered[start:] + ordered[:start])[:limit]
+
+
+def _due(inventory: Inventory, after: datetime, now: datetime, limit: int) -> tuple[set[str], datetime]:
+    """Ids from the index, minute by minute, and the instant up to which that is complete."""
+    found: set[str] = set()
+    first = minute = after.replace(second=0, microsecond=0)
+    while minute <= now:
+        if len(found) >= limit or minute - first >= _DUE_MINUTES * _MINUTE:
+            return found, minute
+        try:
+            found.update(inventory.due_in(minute))
+        except Exception:
+            # What is owed and what is watched are judged all the same; the next pass asks the index again.
+            logger.exception("the index of due units could not be read", action="due")
+            return found, minute
+        minute += _MINUTE
+    return found, now

@@ -1,0 +1,78 @@
+"""The Lambda function: woken each minute by an EventBridge rule, and by CloudWatch when the scheduler is silent.
+
+Either is only a hint that it is time: the records say what is wrong.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+from functions.kit import aws
+from functions.kit.clock import SystemClock
+from functions.kit.errors import RetryableError
+from functions.kit.logging import get_logger
+from functions.monitor.judge import Monitor, PassReport
+from functions.monitor.publish import SnsPublisher, Topics
+from functions.monitor.settings import MonitorSettings
+from functions.records.dynamo import DynamoDatabase
+from functions.records.stores import Stores, dynamo_database
+from functions.schedules.definitions import BadDefinition, Definitions, DefinitionsError, load
+
+logger = get_logger("monitor")
+_CLOCK = SystemClock()
+
+
+class UntoldError(RetryableError):
+    """An incident stands in the records, and nobody could be told.  The invocation fails, so that the dead-man's
+    switch on successful runs tells people by its own topic.
+    """
+
+
+def handler(event: Mapping[str, Any], context: object) -> dict[str, Any]:
+    """One pass.  Raises UntoldError after a pass that could not send all its messages."""
+    del context
+    settings = MonitorSettings.from_env()
+    definitions = _definitions(settings)
+    zones = {name: job.timezone for name, job in definitions.jobs.items()}
+    topics = Topics(people=settings.people_topic, events=settings.events_topic)
+    publisher = SnsPublisher(_client(), topics, stage=settings.stage, zones=zones)
+    stores = Stores(_database(), skew=settings.skew, claimant=uuid.uuid4().hex)
+    report = Monitor(stores, definitions, publisher, _CLOCK, settings).run_pass()
+    logger.info("pass done", action="pass", trigger=str(event.get("source", "")), **_fields(report))
+    if report.unsent:
+        raise UntoldError("messages could not be sent: see the log, and the topics' policies")
+    return _fields(report)
+
+
+def _fields(report: PassReport) -> dict[str, Any]:
+    return {
+        "cursor": report.cursor.isoformat(),
+        "judged": report.judged,
+        "opened": [incident.condition for incident in report.opened],
+        "resolved": [incident.condition for incident in report.resolved],
+        "unread": report.unread,
+        "unsent": report.unsent,
+        "troubled": sorted(report.troubled),
+    }
+
+
+def _definitions(settings: MonitorSettings) -> Definitions:
+    try:
+        return load(settings.definitions)
+    except DefinitionsError as error:
+        # Without them nothing can be missed; what exists is judged, and people are told that they are unreadable.
+        bad = BadDefinition(job=settings.definitions.name, message=str(error))
+        return Definitions(version="", jobs={}, pools={}, bad=(bad,))
+
+
+@cache
+def _database() -> DynamoDatabase:
+    return dynamo_database(_CLOCK)
+
+
+@cache
+def _client() -> Any:
+    return aws.client("sns")

@@ -1,0 +1,60 @@
+"""How far the monitor has judged: kept in its own heartbeat, so that any invocation can go on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from functions.kit.instants import from_text, to_text
+from functions.monitor.roles import patience
+from functions.records.heartbeats import Heartbeat
+
+# The cursors stay that far behind the clock: an index needs time to show what was written.
+TRAIL = timedelta(minutes=2)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Position:
+    """`cursor`: the slots up to it are judged.  `due`: up to which the index of due units was read.
+
+    `since` is the first pass ever, before which nothing is judged; `back_at` the return from the last own outage.
+    `differs_since`: when scheduler and monitor were first seen with different definitions.
+    """
+
+    cursor: datetime
+    due: datetime
+    since: datetime
+    back_at: datetime | None = None
+    differs_since: datetime | None = None
+    gap_from: datetime | None = None
+    """The last pass before an outage that this pass ends; not kept."""
+
+    @property
+    def there_since(self) -> datetime:
+        return self.back_at or self.since
+
+    def covered(self) -> dict[str, str]:
+        instants = {
+            "cursor": self.cursor,
+            "due": self.due,
+            "since": self.since,
+            "back_at": self.back_at,
+            "differs_since": self.differs_since,
+        }
+        return {name: to_text(instant) for name, instant in instants.items() if instant is not None}
+
+
+def resume(beat: Heartbeat | None, now: datetime, skew: timedelta) -> Position:
+    """Where the last pass stopped; a first pass begins at its own instant."""
+    if beat is None:
+        return Position(cursor=now, due=now, since=now)
+    kept = {name: from_text(text) for name, text in beat.covered.items()}
+    away = now > beat.beat_at + patience(beat.every_s) + skew
+    return Position(
+        cursor=kept.get("cursor", now),
+        due=kept.get("due", now),
+        since=kept.get("since", now),
+        back_at=now if away else kept.get("back_at"),
+        differs_since=kept.get("differs_since"),
+        gap_from=beat.beat_at if away else None,
+    )

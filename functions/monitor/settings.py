@@ -1,0 +1,17 @@
+"""Settings of the monitor."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from functions.kit.settings import Settings, setting
+
+
+@dataclass(frozen=True, kw_only=True)
+class MonitorSettings(Settings):
+    """A topic that is not set is not published to.  `every_s` is how often a pass is meant to run."""
+
+    people_topic: str = setting("SPLITSHIFT_PEOPLE_TOPIC", "")
+    events_topic: str = setting("SPLITSHIFT_EVENTS_TOPIC", "")
+    every_s: int = setting("SPLITSHIFT_MONITOR_EVERY_SECONDS", 60)
+    max_units: int = setting("SPLITSHIFT_MONITOR_MAX_UNITS", 5_000)

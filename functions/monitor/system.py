@@ -1,0 +1,83 @@
+"""What is wrong with the installation itself: silent roles, definitions that no role acts on or that differ.  Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from functions.kit.instants import to_text
+from functions.monitor.position import Position
+from functions.monitor.reasons import PAGE, TICKET, Finding, Reason
+from functions.monitor.roles import Role, own_gap
+from functions.records.heartbeats import MONITOR, SCHEDULER, SchedulerState
+from functions.records.incidents import Incident
+from functions.schedules.definitions import Definitions
+
+# A deployment brings new definitions to scheduler and monitor within this; later than that, one was left behind.
+_DEPLOYMENT = timedelta(minutes=10)
+
+
+@dataclass(frozen=True, kw_only=True)
+class View:
+    """What one pass sees of the installation.  `broken` are jobs whose schedule cannot be evaluated, with reasons."""
+
+    now: datetime
+    skew: timedelta
+    position: Position
+    definitions: Definitions
+    scheduler: SchedulerState | None
+    roles: Mapping[str, Role]
+    broken: Mapping[str, str]
+
+    @property
+    def bad(self) -> dict[str, str]:
+        return {bad.job: bad.message for bad in self.definitions.bad} | dict(self.broken)
+
+    def silent(self, open_now: list[Incident]) -> set[str]:
+        """Sources silent by their timer, and pools without one that have not worked since they were told silent."""
+        silent = {
+            source for source, role in self.roles.items() if role.silent(self.now, self.skew, self.position.there_since)
+        }
+        told = {incident.subject: incident for incident in open_now if incident.reason == Reason.HEARTBEAT}
+        return silent | {source for source, incident in told.items() if self._still_untimed_silent(source, incident)}
+
+    def _still_untimed_silent(self, source: str, incident: Incident) -> bool:
+        role = self.roles.get(source)
+        return role is not None and role.every_s == 0 and (role.last is None or role.last <= incident.opened_at)
+
+
+def compared(position: Position, scheduler: SchedulerState | None, version: str, now: datetime) -> Position:
+    """Notes since when scheduler and monitor hold different definitions.  No version: ours cannot be read."""
+    if scheduler is None or not scheduler.versions or version in {"", scheduler.versions[0][0]}:
+        return replace(position, differs_since=None)
+    return replace(position, differs_since=position.differs_since or now)
+
+
+def wrong(view: View) -> Iterator[Finding]:
+    """All but the silent roles, whose telling depends on the units."""
+    if view.position.gap_from is not None:
+        yield own_gap(view.position.gap_from, view.now)
+    for name, message in view.bad.items():
+        yield Finding(reason=Reason.BAD_DEFINITION, subject=name, severity=TICKET, detail=message, job=name)
+    since = view.position.differs_since
+    if since is not None and view.now > since + _DEPLOYMENT:
+        detail = (
+            f"since {to_text(since)}; missed slots are not judged until both are deployed from the same definitions"
+        )
+        yield Finding(reason=Reason.DEFINITIONS_DIFFER, subject=SCHEDULER, severity=PAGE, detail=detail)
+
+
+def over(incident: Incident, view: View, silent: set[str]) -> str | None:
+    """Why an open incident of the installation is over; None while it is not."""
+    match incident.reason:
+        case Reason.BAD_DEFINITION if incident.subject not in view.bad:
+            return "the definition is good again, or gone"
+        case Reason.DEFINITIONS_DIFFER if view.position.differs_since is None:
+            return "both hold the same definitions"
+        case Reason.HEARTBEAT if incident.subject == MONITOR:
+            return "passes run again" if view.position.gap_from is None else None
+        case Reason.HEARTBEAT if incident.subject in view.roles and incident.subject not in silent:
+            return view.roles[incident.subject].detail
+        case _:
+            return None
