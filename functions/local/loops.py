@@ -1,0 +1,93 @@
+"""The loop mode: each role's handler called by a timer of ours instead of by Lambda.
+
+The handlers are those that are deployed; a loop only imitates what calls them.  A role that fails goes on with its next
+turn, as Lambda would call it again.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from functions.kit.clock import Clock, SystemClock
+from functions.kit.errors import SplitshiftError
+from functions.kit.instants import to_text
+from functions.kit.logging import get_logger
+from functions.local.context import StandInContext
+from functions.local.loop_settings import LoopSettings
+
+_FAILURES = (BotoCoreError, ClientError, SplitshiftError)
+_log = get_logger("loop")
+
+
+def every(seconds: float, turn: Callable[[], Any], stop: threading.Event, role: str) -> None:
+    """Call `turn` now, and then at that interval, until told to stop; a turn that takes longer is followed at once."""
+    while not stop.is_set():
+        began = time.monotonic()
+        try:
+            turn()
+        except _FAILURES as error:
+            _log.error("turn failed", extra={"action": "turn_failed", "role": role, "error": type(error).__name__})
+        stop.wait(max(0.0, seconds - (time.monotonic() - began)))
+
+
+def scheduler(settings: LoopSettings, stop: threading.Event, clock: Clock | None = None) -> None:
+    """A tick at the start and then by its timer; `now` is the clock in whole seconds."""
+    from functions.scheduler.handler import handler  # noqa: PLC0415 - a role loads only its own code
+
+    now = clock or SystemClock()
+
+    def tick() -> None:
+        handler({"scheduled_time": to_text(now.now())}, StandInContext(seconds=settings.tick_time_s))
+
+    every(settings.tick_every_s, tick, stop, "scheduler")
+
+
+def monitor(settings: LoopSettings, stop: threading.Event) -> None:
+    from functions.monitor.handler import handler  # noqa: PLC0415 - a role loads only its own code
+
+    def watch() -> None:
+        handler(
+            {"source": "aws.events", "detail-type": "Scheduled Event"}, StandInContext(seconds=settings.tick_time_s)
+        )
+
+    every(settings.monitor_every_s, watch, stop, "monitor")
+
+
+def relay(settings: LoopSettings, stop: threading.Event) -> None:
+    """The stream as it comes, and the sweep each minute."""
+    from functions.local.stream import StreamReader  # noqa: PLC0415 - a role loads only its own code
+    from functions.relay.handler import handler  # noqa: PLC0415
+
+    reader = StreamReader.from_env()
+    swept_at = time.monotonic()
+
+    def turn() -> None:
+        nonlocal swept_at
+        for batch in reader.batches():
+            answer = handler({"Records": batch.records}, StandInContext(seconds=settings.tick_time_s))
+            reader.done(batch, [failure["itemIdentifier"] for failure in answer["batchItemFailures"]])
+        if reader.position_lost or time.monotonic() - swept_at >= settings.sweep_every_s:
+            handler({"sweep": True}, StandInContext(seconds=settings.tick_time_s))
+            swept_at = time.monotonic()
+            reader.position_lost = False
+
+    every(settings.relay_every_s, turn, stop, "relay")
+
+
+def worker(settings: LoopSettings, stop: threading.Event) -> None:
+    from functions.local.units import WorkerLoop  # noqa: PLC0415 - a role loads only its own code
+
+    WorkerLoop.from_env(settings).run(stop)
+
+
+ROLES: dict[str, Callable[[LoopSettings, threading.Event], None]] = {
+    "scheduler": scheduler,
+    "relay": relay,
+    "worker": worker,
+    "monitor": monitor,
+}

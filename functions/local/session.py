@@ -1,0 +1,148 @@
+"""Everything on one machine, from the first process to the last: emulator, receiver, and the roles around them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Self
+
+from functions.kit.errors import FinalError
+from functions.local.emulator import Emulator
+from functions.local.installation import install
+from functions.local.places import LocalInstallation, Places
+from functions.local.receiver import Receiver, ReceiverLog
+from functions.local.supervisor import Role, Supervisor
+from functions.schedules.compile import write_definitions
+
+WORKERS = 2
+ROLE_NAMES = ("scheduler", "relay", "worker", "monitor")
+
+
+class AlreadyRunningError(FinalError):
+    """A local installation runs here already: use it, or stop it first."""
+
+
+class Session:
+    """A local installation that lives as long as this object.
+
+        with Session(places, document) as session:
+            session.supervisor.pids, session.receiver.effects(unit_id)
+
+    `document` is what the job files compile to.  `single` runs the roles as threads of one more process instead.
+    """
+
+    def __init__(
+        self,
+        places: Places,
+        document: Mapping[str, Any],
+        *,
+        single: bool = False,
+        port: int = 0,
+        receiver_port: int = 0,
+        stage: str = "local",
+    ) -> None:
+        self.places = places
+        self._document = document
+        self._single = single
+        self._ports = (port, receiver_port)
+        self._stage = stage
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Self:
+        if self.places.running() is not None:
+            raise AlreadyRunningError(
+                f"a local installation runs here already (process {self._running_pid()}): use it, or stop it first"
+            )
+        self.places.make()
+        try:
+            self._begin()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._stack.close()
+
+    def _running_pid(self) -> int | None:
+        running = self.places.running()
+        return running.pid if running else None
+
+    def _begin(self) -> None:
+        write_definitions(dict(self._document), self.places.definitions)
+        self.places.receiver_database.unlink(missing_ok=True)  # a new emulator knows none of the old units
+        emulator_port, receiver_port = self._ports
+        emulator = self._stack.enter_context(Emulator.start(emulator_port, log=self.places.log_of("emulator")))
+        receiver = self._stack.enter_context(
+            Receiver.start(self.places.receiver_database, port=receiver_port, log=self.places.log_of("receiver"))
+        )
+        self.installation = LocalInstallation(
+            endpoint=emulator.endpoint,
+            receiver=receiver.url,
+            pid=os.getpid(),
+            stage=self._stage,
+            single=self._single,
+        )
+        self.receiver = ReceiverLog(url=receiver.url)
+        os.environ.update(self.installation.environment())
+        pools: dict[str, Any] = self._document.get("pools", {})
+        self.settings = install(self._stage, pools, receiver.url)
+        self.supervisor = Supervisor(self._roles(), self.environment(), self.places.folder / "logs")
+        self._stack.enter_context(self.supervisor)
+        self._stack.callback(self.places.forget)
+        pids = self.supervisor.pids | {"emulator": emulator.pid, "receiver": receiver.pid}
+        self.installation = replace(self.installation, pids=pids)
+        self.places.save(self.installation)
+
+    def environment(self) -> dict[str, str]:
+        """What a role process is told."""
+        return (
+            self.installation.environment()
+            | self.settings
+            | {
+                "SPLITSHIFT_DEFINITIONS": str(self.places.definitions),
+                "POWERTOOLS_LOG_LEVEL": os.environ.get("POWERTOOLS_LOG_LEVEL", "INFO"),
+                "PYTHONUNBUFFERED": "1",
+                "NO_PROXY": "127.0.0.1",
+            }
+        )
+
+    def _roles(self) -> list[Role]:
+        if self._single:
+            return [Role(name="single", kind="single", environment={"SPLITSHIFT_SINGLE": "1"})]
+        return roles_of(ROLE_NAMES, self.settings, workers=WORKERS)
+
+    def kill(self, role: str) -> int:
+        """SIGKILL one role's process, as the machine's out-of-memory killer would.  Returns the pid it had."""
+        pid = self.supervisor.pids[role]
+        os.kill(pid, signal.SIGKILL)
+        return pid
+
+
+def roles_of(names: tuple[str, ...], settings: Mapping[str, str], *, workers: int) -> list[Role]:
+    """One process per role, and so many per pool for the workers."""
+    roles: list[Role] = []
+    queues: dict[str, str] = json.loads(settings["SPLITSHIFT_QUEUES"])
+    for name in names:
+        if name != "worker":
+            roles.append(Role(name=name, kind=name))
+            continue
+        for pool, url in queues.items():
+            for number in range(1, workers + 1):
+                label = f"worker-{number}" if pool == "default" else f"worker-{pool}-{number}"
+                environment = {
+                    "SPLITSHIFT_POOL": pool,
+                    "SPLITSHIFT_QUEUE_URL": url,
+                    "SPLITSHIFT_WORKER_NAME": label,
+                    "SPLITSHIFT_DRILL_FAULTS": "group",
+                }
+                roles.append(Role(name=label, kind="worker", environment=environment))
+    return roles

@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import threading
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import pytest
+
+from functions.kit.clock import SettableClock
+from functions.local import processes
+from functions.local.receiver.effects import EffectService
+from functions.local.receiver.server import Server
+from functions.local.receiver.store import ReceiverStore
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator
+    from pathlib import Path
+
+    from functions.kit.clock import Clock
+
+START = datetime(2026, 11, 29, 6, 0, tzinfo=UTC)
+
+
+@contextmanager
+def serving(database: Path, clock: Clock, *, key_required: bool = False) -> Generator[str]:
+    """A receiver in this process, so that its clock is ours: its URL."""
+    service = EffectService(store=ReceiverStore(database), clock=clock, key_required=key_required)
+    with Server(processes.listen(0), service) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            yield server.url
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@pytest.fixture
+def clock() -> SettableClock:
+    return SettableClock(START)
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Path:
+    return tmp_path / "receiver.sqlite"
+
+
+@pytest.fixture
+def receiver(database: Path, clock: SettableClock) -> Iterator[str]:
+    with serving(database, clock) as url:
+        yield url
