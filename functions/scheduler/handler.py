@@ -38,7 +38,7 @@ def handler(event: Mapping[str, Any], context: Context) -> dict[str, Any]:
     """Raises RowsMissingError after having done all it could, so that the run does not count as a success."""
     clock = SystemClock()
     remaining = timedelta(milliseconds=context.get_remaining_time_in_millis())
-    report = _scheduler().tick(instant_of(event, clock), stop_at=clock.now() + remaining - RESERVE)
+    report = scheduler().tick(instant_of(event, clock), stop_at=clock.now() + remaining - RESERVE)
     if report.failed:
         raise RowsMissingError(f"{len(report.failed)} rows were not written: see the log, the next tick tries again")
     return {
@@ -69,7 +69,7 @@ def instant_of(event: Mapping[str, Any], clock: Clock) -> datetime:
 
 
 @cache
-def _scheduler() -> Scheduler:
+def scheduler() -> Scheduler:
     settings = SchedulerSettings.from_env()
     clock = SystemClock()
     definitions = for_stage(load(settings.definitions), settings.stage)

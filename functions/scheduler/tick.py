@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from itertools import islice
+from itertools import groupby
 
 from functions.kit.clock import Clock
 from functions.kit.logging import get_logger
@@ -111,23 +112,13 @@ class Scheduler:
         if window.until <= window.after:
             return tally
         controls = self._stores.controls.read_many(list(self._definitions.jobs))
-        planned = plan(self._definitions, window, controls)
-        chunk = list(islice(planned, _CHUNK))
-        while chunk:
-            self._write_chunk(chunk, tally, stop_at)
-            following = list(islice(planned, _CHUNK))
-            if following and self._must_stop(tally, chunk[-1].slot, following[0].slot, stop_at):
+        for chunk in _chunks(plan(self._definitions, window, controls)):
+            if tally.written >= self._settings.max_rows or self._clock.now() >= stop_at:
                 tally.left = True
-                tally.hold(following[0].slot)
+                tally.hold(chunk[0].slot)
                 break
-            chunk = following
+            self._write_chunk(chunk, tally, stop_at)
         return tally
-
-    def _must_stop(self, tally: _Tally, done: datetime, ahead: datetime, stop_at: datetime) -> bool:
-        # The count is looked at between two instants only: one instant with more rows than that must not be begun anew
-        # for ever.
-        enough = tally.written >= self._settings.max_rows and ahead > done
-        return enough or self._clock.now() >= stop_at
 
     def _write_chunk(self, chunk: list[Planned], tally: _Tally, stop_at: datetime) -> None:
         for planned in chunk:
@@ -174,6 +165,18 @@ class Scheduler:
             moved=moved,
         )
         return report
+
+
+def _chunks(planned: Iterator[Planned]) -> Iterator[list[Planned]]:
+    """Enough to write in parallel, and whole instants always: a tick that stopped within one would begin it anew."""
+    chunk: list[Planned] = []
+    for _, instant in groupby(planned, key=lambda one: one.slot):
+        chunk += instant
+        if len(chunk) >= _CHUNK:
+            yield chunk
+            chunk = []
+    if chunk:
+        yield chunk
 
 
 def _note(planned: Planned, tally: _Tally) -> None:

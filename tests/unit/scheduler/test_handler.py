@@ -1,0 +1,27 @@
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from functions.kit.clock import SettableClock
+from functions.scheduler.handler import BadTickError, instant_of
+from tests.support.ticks import NOON
+
+CLOCK = SettableClock(NOON + timedelta(minutes=3, seconds=41.5))
+
+
+def test_the_tick_is_the_instant_the_trigger_was_meant_for_not_the_clock():
+    assert instant_of({"scheduled_time": "2026-11-29T12:00:00Z"}, CLOCK) == NOON
+
+
+def test_where_nobody_filled_in_the_scheduled_time_the_minute_of_the_clock_stands_for_it():
+    event = {"scheduled_time": "<aws.scheduler.scheduled-time>"}
+    assert instant_of(event, CLOCK) == NOON + timedelta(minutes=3)
+
+
+@pytest.mark.parametrize("event", [{}, {"scheduled_time": 5}, {"scheduled_time": "2026-11-29"}, {"scheduled_time": ""}])
+def test_an_event_without_an_instant_is_refused_with_what_to_send(event: dict[str, Any]):
+    with pytest.raises(BadTickError, match="2026-11-29T"):
+        instant_of(event, CLOCK)
