@@ -81,7 +81,7 @@ def stage_options(function: F) -> F:
 def find_stage(
     stage: str | None, *, region: str | None = None, profile: str | None = None, root: Path | None = None
 ) -> Stage:
-    """Set the AWS environment of this process and read the stage's settings.  Raises NoInstallationError, UsageError."""
+    """Set this process's AWS environment and read the stage's settings.  Raises NoInstallationError, UsageError."""
     places = Places(root or default_root())
     running = places.running()
     if stage is None and running is None:

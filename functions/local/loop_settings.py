@@ -18,6 +18,7 @@ class LoopSettings(Settings):
     tick_time_s: int = setting("SPLITSHIFT_TICK_TIME_SECONDS", 60)
     pool: str = setting("SPLITSHIFT_POOL", "default")
     queue_url: str = setting("SPLITSHIFT_QUEUE_URL", "")
+    queues: str = setting("SPLITSHIFT_QUEUES", "{}")
     beats_every_s: int = setting("SPLITSHIFT_WORKER_BEATS_EVERY_SECONDS", 10)
     units_at_once: int = setting("SPLITSHIFT_UNITS_AT_ONCE", 4)
     single: bool = setting("SPLITSHIFT_SINGLE", default=False)

@@ -6,9 +6,11 @@ turn, as Lambda would call it again.
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -85,9 +87,25 @@ def worker(settings: LoopSettings, stop: threading.Event) -> None:
     WorkerLoop.from_env(settings).run(stop)
 
 
+def single(settings: LoopSettings, stop: threading.Event) -> None:
+    """All roles as threads of one process: breakpoints work, max_duration is reported and not enforced."""
+    threads = [
+        threading.Thread(target=role, args=(settings, stop), name=name, daemon=True)
+        for name, role in (("scheduler", scheduler), ("relay", relay), ("monitor", monitor))
+    ]
+    for pool, url in json.loads(settings.queues).items():
+        of_pool = replace(settings, pool=pool, queue_url=url, single=True)
+        threads.append(threading.Thread(target=worker, args=(of_pool, stop), name=f"worker-{pool}", daemon=True))
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
 ROLES: dict[str, Callable[[LoopSettings, threading.Event], None]] = {
     "scheduler": scheduler,
     "relay": relay,
     "worker": worker,
     "monitor": monitor,
+    "single": single,
 }

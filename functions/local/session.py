@@ -8,7 +8,6 @@ import signal
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, Self
 
 from functions.kit.errors import FinalError

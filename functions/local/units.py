@@ -12,8 +12,9 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from multiprocessing.connection import Connection, wait
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -31,6 +32,8 @@ from functions.schedules.definitions import Definitions, for_stage, load
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
+
+    from functions.worker.worker import Worker
 
 _POLL_S = 1
 _LOOK_EVERY_S = 0.1
@@ -64,9 +67,18 @@ class Entry:
 
 
 class WorkerLoop:
+    """`start` begins a unit: in a process, or for `--single` in a thread."""
+
     def __init__(
-        self, sqs: SQSClient, heartbeats: Heartbeats, definitions: Definitions, settings: LoopSettings
+        self,
+        sqs: SQSClient,
+        heartbeats: Heartbeats,
+        definitions: Definitions,
+        settings: LoopSettings,
+        *,
+        start: Callable[[dict[str, Any], float], Running],
     ) -> None:
+        self._begin = start
         self._sqs = sqs
         self._heartbeats = heartbeats
         self._jobs = definitions.jobs
@@ -77,7 +89,9 @@ class WorkerLoop:
     @classmethod
     def from_env(cls, settings: LoopSettings) -> WorkerLoop:
         definitions = for_stage(load(settings.definitions), settings.stage)
-        return cls(aws.client("sqs"), Heartbeats(dynamo_database(SystemClock())), definitions, settings)
+        start = _in_threads(settings) if settings.single else _Process
+        heartbeats = Heartbeats(dynamo_database(SystemClock()))
+        return cls(aws.client("sqs"), heartbeats, definitions, settings, start=start)
 
     def run(self, stop: threading.Event) -> None:
         """Until told to stop; what is being worked then is left to its lease."""
@@ -117,9 +131,8 @@ class WorkerLoop:
 
     def _start(self, record: dict[str, Any]) -> None:
         seconds = self._seconds(record) + _AROUND_S
-        event = {"Records": [record]}
-        start = _Thread if self._settings.single else _Process
-        self._entries.append(Entry(message=record, running=start(event, seconds), until=time.monotonic() + seconds))
+        running = self._begin({"Records": [record]}, seconds)
+        self._entries.append(Entry(message=record, running=running, until=time.monotonic() + seconds))
 
     def _seconds(self, record: Mapping[str, Any]) -> float:
         try:
@@ -180,7 +193,7 @@ class _Process:
 
 
 def work(event: dict[str, Any], seconds: float, answer: Connection) -> None:
-    """In the child: one invocation of the worker's handler.  Its own alarm ends it should the parent not be there to."""
+    """In the child: one invocation of the worker's handler.  Its own alarm ends it should the parent be gone."""
     signal.alarm(int(seconds) + _ALARM_AFTER_S)
     from functions.worker.handler import handler  # noqa: PLC0415 - loaded by the fork server
 
@@ -190,15 +203,14 @@ def work(event: dict[str, Any], seconds: float, answer: Connection) -> None:
 class _Thread:
     """For `--single`: nothing can end it, so a unit over its time is only reported."""
 
-    def __init__(self, event: dict[str, Any], seconds: float) -> None:
+    def __init__(self, worker: Worker, event: dict[str, Any], seconds: float) -> None:
+        self._worker = worker
         self._answer: dict[str, Any] | None = None
         self._thread = threading.Thread(target=self._work, args=(event, seconds), daemon=True)
         self._thread.start()
 
     def _work(self, event: dict[str, Any], seconds: float) -> None:
-        from functions.worker.handler import handler  # noqa: PLC0415 - a role loads only its own code
-
-        self._answer = handler(event, StandInContext(seconds=seconds))
+        self._answer = self._worker.handle(event, StandInContext(seconds=seconds))
 
     def ready(self) -> bool:
         return not self._thread.is_alive()
@@ -208,6 +220,15 @@ class _Thread:
 
     def end(self) -> bool:
         return False
+
+
+def _in_threads(settings: LoopSettings) -> Callable[[dict[str, Any], float], Running]:
+    from functions.worker.handler import build  # noqa: PLC0415 - a parent of processes never loads it
+    from functions.worker.settings import WorkerSettings  # noqa: PLC0415
+
+    mine = {"SPLITSHIFT_POOL": settings.pool, "SPLITSHIFT_QUEUE_URL": settings.queue_url}
+    worker = build(WorkerSettings.from_env({**os.environ, **mine}))
+    return partial(_Thread, worker)
 
 
 def as_lambda_sees(message: Mapping[str, Any]) -> dict[str, Any]:

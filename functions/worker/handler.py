@@ -20,7 +20,11 @@ from functions.worker.worker import Worker
 @cache
 def worker() -> Worker:
     """Built once per process, at the first event."""
-    settings = WorkerSettings.from_env()
+    return build(WorkerSettings.from_env())
+
+
+def build(settings: WorkerSettings) -> Worker:
+    """With clients of its own: one process may hold workers of several pools."""
     definitions = for_stage(load(settings.definitions), settings.stage)
     lease_s = shortest_lease_s(definitions, settings.pool)
     clock = SystemClock()

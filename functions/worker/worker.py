@@ -114,13 +114,15 @@ class Worker:
             _log.warning("messages could not be kept unseen", extra={"action": "visibility_failed", "count": failed})
 
     def _beat(self) -> None:
-        """At most one per process and minute."""
+        """At most one per process and minute; a worker in loop mode beats by a timer of its own."""
+        if self._settings.beats_every_s:
+            return
         now = self._clock.now()
         if self._beat_at is not None and (now - self._beat_at).total_seconds() < _BEAT_EVERY_S:
             return
         source = worker_source(self._settings.pool)
         try:
-            self._stores.heartbeats.beat(source, now=now, every_s=self._settings.beats_every_s)
+            self._stores.heartbeats.beat(source, now=now, every_s=0)
         except (BotoCoreError, ClientError, RetryableError):
             _log.warning("heartbeat not written", extra={"action": "beat_failed"})
             return
