@@ -72,7 +72,7 @@ def _instants(job: Job, after: datetime, until: datetime) -> Iterator[datetime]:
     if job.ends is not None:
         until = min(until, job.ends)
     if after >= until:
-        return
+        return  # also spares the calendar's end: nothing is evaluated from `starts` = 9999
     zone = load_zone(job.timezone)
     last = after
     for instant in heapq.merge(*(_of_one(text, job, zone, after, until) for text in job.schedules)):
@@ -97,14 +97,14 @@ def _every(period: timedelta, anchor: datetime, after: datetime, until: datetime
 
 
 def _time_of_day(cron: Cron, zone: ZoneInfo, after: datetime, until: datetime) -> Iterator[datetime]:
-    # Rising wall-clock times map to instants that never fall (all those of a gap to its end, repeated ones to the
-    # first pass), so what is not beyond `after` can be passed over and the first beyond `until` ends it.
+    # Rising wall-clock times map to instants that never fall: all those of a gap to its end, repeated ones to the first
+    # pass.  So the first beyond `until` ends it; started within the second pass, some lie before `after`, which
+    # _instants leaves out.
     for wall in CronSim(cron.text, after.astimezone(zone).replace(tzinfo=None, fold=0)):
         instant = _first_occurrence(wall, zone)
         if instant > until:
             return
-        if instant > after:
-            yield instant
+        yield instant
 
 
 def _first_occurrence(wall: datetime, zone: ZoneInfo) -> datetime:

@@ -41,7 +41,7 @@ def read(path: Path, file: str) -> Source | list[Error]:
 
     try:
         data = path.read_bytes()
-        text = data.decode().replace("\r\n", "\n")
+        text = data.decode()
         if text.startswith("\ufeff"):
             return [error("starts with a byte order mark", "save it as UTF-8 without one")]
         return Source(path=path, file=file, tables=tomllib.loads(text), lines=scan(text))
@@ -60,7 +60,7 @@ def read(path: Path, file: str) -> Source | list[Error]:
 
 
 def _given_twice(text: str, file: str) -> Iterator[Error]:
-    for path, line, first in scan(text.replace("\r\n", "\n")).twice:
+    for path, line, first in scan(text).twice:
         job = str(path[1]) if path[0] == "jobs" and len(path) > 1 else None
         field = ".".join(map(str, path[2:] if job else path)) or None
         what = field or f"job {job}"

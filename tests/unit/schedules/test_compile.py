@@ -399,6 +399,11 @@ def test_a_default_that_conflicts_with_a_job_is_told_where_it_stands(project: Pr
     assert project.complaints() == [(2, "small", "max_duration")]
 
 
+def test_a_rule_is_not_judged_by_a_value_that_is_wrong_already(project: Project) -> None:
+    project.write(SMALL + 'max_duration = "5 m"\ncomplete_within = "5m"\n')
+    assert project.complaints() == [(5, "small", "max_duration")]
+
+
 def test_the_same_files_give_the_same_bytes_and_a_change_another_version(project: Project, tmp_path: Path) -> None:
     project.write(SMALL + SMALL.replace("small", "aaa"))
     first = project.compile()

@@ -177,6 +177,12 @@ def test_starts_and_ends_are_themselves_allowed() -> None:
     assert slots(job, "2026-01-01T00:00Z", "2027-01-01T00:00Z") == [f"2026-03-01T0{hour}:00:00Z" for hour in (1, 2, 3)]
 
 
+def test_a_job_that_starts_at_the_end_of_the_calendar_is_only_not_due() -> None:
+    """H06"""
+    job = a_job("0 2 * * *", "*/5 * * * *", starts=from_text("9999-12-31T23:59:00Z"))
+    assert slots(job, "2026-03-01T01:00Z", "2026-03-01T03:00Z") == []
+
+
 def test_a_disabled_job_has_no_slots() -> None:
     assert slots(a_job("* * * * *", enabled=False), "2026-03-01T01:00Z", "2026-03-01T02:00Z") == []
 
