@@ -70,6 +70,7 @@ def instant_of(event: Mapping[str, Any], clock: Clock) -> datetime:
 
 @cache
 def scheduler() -> Scheduler:
+    """This process's, made at the first event from its environment."""
     settings = SchedulerSettings.from_env()
     clock = SystemClock()
     definitions = for_stage(load(settings.definitions), settings.stage)
