@@ -90,7 +90,8 @@ class Case:
     def began(self) -> bool:
         """Whether anybody ever worked on it."""
         journal = self.evidence.journal
-        return bool(self.own_lease or journal.all_attempts or journal.holds or journal.stale or self.completion)
+        written = journal.all_attempts or journal.holds or journal.stale or journal.unreadable or self.completion
+        return bool(self.own_lease or written)
 
     @property
     def is_open(self) -> bool:

@@ -1,0 +1,516 @@
+"""What the monitor tells of units through time, and what it keeps silent about."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import pytest
+
+from functions.records.controls import Control
+from functions.records.database import Change, Database, Item, Key, Update, Write
+from functions.records.entries import Duplicate, Outcome, Review, Stale, Verdict
+from functions.records.leases import Lease
+from functions.records.tables import INVENTORY
+from functions.schedules.definitions import BadDefinition
+from tests.support.databases import Passing
+from tests.support.jobs import a_job
+from tests.support.watching import NOON, World, at, unit
+
+HOURLY = a_job("0 * * * *", name="hourly", complete_within_s=1_800)
+T = unit("hourly", "12:00")
+
+
+def world_with_unit(**fields: object) -> World:
+    world = World(a_job("0 * * * *", name="hourly", **({"complete_within_s": 1_800} | fields)))
+    world.look("12:00")
+    return world
+
+
+class Refusing(Passing):
+    """Writes of incidents of this reason fail, as in a table that is out of reach."""
+
+    def __init__(self, inner: Database, reason: str) -> None:
+        super().__init__(inner)
+        self._reason = reason
+
+    def writing(self, write: Write) -> None:
+        if isinstance(write, Change) and str(write.key.get("condition", "")).startswith(self._reason):
+            raise ConnectionError("the table is out of reach")
+
+
+class Unreadable(Passing):
+    """One item that cannot be read, alone or among others."""
+
+    def __init__(self, inner: Database, table: str, key: str) -> None:
+        super().__init__(inner)
+        self._table = table
+        self._key = key
+
+    def get_many(self, keys: Mapping[str, Sequence[Key]]) -> dict[str, list[Item]]:
+        if any(self._key in key.values() for key in keys.get(self._table, ())):
+            raise ConnectionError("the item is out of reach")
+        return super().get_many(keys)
+
+
+# --- silence for healthy work -----------------------------------------------------------------------------------------
+
+
+def test_a_unit_that_is_done_in_time_is_told_to_nobody():
+    world = world_with_unit()
+    world.work(T, "12:00:05", "12:00:20")
+    world.look_each_minute("12:01", "12:50")
+    assert world.receiver.got == []
+
+
+def test_f01_a_unit_whose_second_try_succeeds_is_told_to_nobody():
+    """F01: a person is told of the run, not of each try."""
+    world = world_with_unit()
+    world.error(world.take(T, "12:00:05"), "12:00:20")
+    world.look_each_minute("12:01", "12:03")
+    world.work(T, "12:04:05", "12:04:20")
+    world.look_each_minute("12:05", "12:50")
+    assert world.receiver.got == []
+
+
+@pytest.mark.parametrize("when", ["while it runs", "after its end"])
+def test_d09_duplicates_that_are_absorbed_are_told_to_nobody(when: str):
+    """D09: ten messages for one unit are one run."""
+    world = world_with_unit()
+    lease = world.take(T, "12:00:05", seconds=600)
+    if when == "after its end":
+        world.end(lease, "12:01:00")
+    for n in range(10):
+        entry = Duplicate(message_id=f"m-{n}", owner=f"d-{n}", at=at("12:01:30"))
+        other = world.stores.leases.take(f"spare-{n}", owner=f"d-{n}", unit_id=T, now=NOON, until=at("12:02"))
+        assert isinstance(other, Lease)
+        world.stores.completions.end(other, entry, unit_id=T, ttl=4_000_000_000, now=at("12:01:30"))
+    world.look_each_minute("12:02", "12:09")
+    assert world.receiver.got == []
+
+
+def test_c01_a_zombie_that_comes_back_after_the_take_over_adds_nothing_to_the_one_loss():
+    """C01: what the late holder brings is kept as stale, and is no further incident."""
+    world = world_with_unit()
+    world.take(T, "12:00:05", owner="zombie")
+    heir = world.take(T, "12:01:20", owner="heir")
+    world.record_lost(heir, "12:01:21")
+    world.end(heir, "12:01:40")
+    world.stores.completions.stale(T, Stale(owner="zombie", brought="succeeded", at=at("12:01:50")), 4_000_000_000)
+    world.look_each_minute("12:02", "12:20")
+    assert world.receiver.got == [("open", "worker_lost", T), ("resolved", "worker_lost", T)]
+
+
+def test_a_unit_that_waits_behind_the_live_lease_of_another_has_not_failed_to_start():
+    world = world_with_unit()
+    holder = world.row(HOURLY, NOON, NOON, unit_id="hourly@key:big", origin="manual")
+    world.take(holder, "12:00:01", seconds=3_600)
+    world.look_each_minute("12:01", "12:29")
+    assert world.receiver.got == []
+
+
+def test_a_paused_job_is_not_told_to_be_late():
+    world = world_with_unit()
+    world.stores.controls.write(Control(job="hourly", paused=True))
+    world.look_each_minute("12:01", "12:50")
+    assert world.receiver.got == []
+
+
+def test_a_unit_that_waits_for_a_person_is_not_told_to_be_late_until_it_is_approved():
+    world = World()
+    asked = world.row(HOURLY, NOON, NOON, unit_id="hourly@2026-11-29T12:00:00Z~manual", needs_review=True)
+    world.look_each_minute("12:00", "12:40")
+    assert world.receiver.got == []
+    review = Review(number=1, verdict=Verdict.APPROVE, by="ann", at=at("12:40"))
+    world.stores.completions.review(asked, review, 4_000_000_000)
+    world.look("12:41")
+    assert world.receiver.opened == [("not_started", asked)]
+
+
+def test_a_suppressed_row_accounts_for_its_slot():
+    world = World(HOURLY, forgotten=[T])
+    world.row(HOURLY, NOON, at("11:59"), state="suppressed", reason="paused")
+    world.look_each_minute("12:00", "13:40")
+    assert world.receiver.opened == [("not_started", unit("hourly", "13:00"))]
+
+
+# --- each fault once, with its reason, within its bound ---------------------------------------------------------------
+
+
+def test_i08_a_slot_without_a_row_is_told_when_the_scheduler_is_past_it_and_no_sooner():
+    world = World(HOURLY, forgotten=[T])
+    world.look("11:59:40")
+    assert world.receiver.got == []
+    world.look("12:00")
+    world.look_each_minute("12:01", "12:50")
+    assert world.receiver.got == [("open", "missed_trigger", T)]
+
+
+def test_a_missed_trigger_is_over_when_the_row_comes_after_all():
+    world = World(HOURLY, forgotten=[T])
+    world.look_each_minute("12:00", "12:05")
+    world.row(HOURLY, NOON, at("12:06"))
+    world.look("12:06")
+    assert world.receiver.got == [("open", "missed_trigger", T), ("resolved", "missed_trigger", T)]
+
+
+def test_a_missed_trigger_is_over_when_a_later_slot_succeeds():
+    world = World(HOURLY, forgotten=[T])
+    world.look_each_minute("12:00", "12:59")
+    world.work(unit("hourly", "13:00"), "13:00:01", "13:00:05")
+    world.look("13:01")
+    assert world.receiver.resolved == [("missed_trigger", T)]
+
+
+def test_a_missed_trigger_whose_alert_could_not_be_written_is_told_by_a_later_pass():
+    world = World(HOURLY, forgotten=[T])
+    for minute in range(5):
+        world.look(f"12:{minute:02d}", database=Refusing(world.memory, "missed_trigger"))
+    assert world.receiver.got == []
+    world.look_each_minute("12:05", "12:06")
+    assert world.receiver.got == [("open", "missed_trigger", T)]
+
+
+@pytest.mark.parametrize(("when", "told"), [("12:05:05", False), ("12:05:06", True)])
+def test_a_unit_that_nobody_began_is_told_after_its_grace_and_the_skew(when: str, *, told: bool):
+    """start_grace is five minutes, skew five seconds."""
+    world = world_with_unit()
+    world.look_each_minute("12:01", "12:05")
+    world.look(when)
+    assert world.receiver.opened == ([("not_started", T)] if told else [])
+
+
+def test_a_unit_that_nobody_began_is_told_once_and_is_over_when_it_starts():
+    world = world_with_unit()
+    world.look_each_minute("12:01", "12:45")
+    assert world.receiver.got == [("open", "not_started", T)]
+    world.take(T, "12:45:10", seconds=600)
+    world.look("12:46")
+    assert ("resolved", "not_started", T) in world.receiver.got
+
+
+@pytest.mark.parametrize(("when", "told"), [("12:30:05", False), ("12:30:06", True)])
+def test_a_unit_that_runs_beyond_its_promise_is_told_after_it_and_the_skew(when: str, *, told: bool):
+    world = world_with_unit()
+    world.take(T, "12:00:05", seconds=7_200)
+    world.look_each_minute("12:01", "12:30")
+    world.look(when)
+    assert world.receiver.opened == ([("not_complete", T)] if told else [])
+
+
+def test_a_broken_promise_is_over_when_the_unit_ends():
+    world = world_with_unit()
+    lease = world.take(T, "12:00:05", seconds=7_200)
+    world.look_each_minute("12:01", "12:40")
+    world.end(lease, "12:40:30")
+    world.look_each_minute("12:41", "12:50")
+    assert world.receiver.got == [("open", "not_complete", T), ("resolved", "not_complete", T)]
+
+
+def test_f04_later_units_that_succeed_hide_no_earlier_one_that_is_stuck():
+    """F04: each unit is judged by its own id; overlap is allowed, and the schedule looks green."""
+    world = World(a_job("*/10 * * * *", name="hourly", complete_within_s=1_800, overlap="allow"))
+    world.look("12:00")
+    world.take(T, "12:00:02", seconds=7_200)
+    for minute in range(1, 60):
+        if minute % 10 == 0:
+            world.work(unit("hourly", f"12:{minute}"), f"12:{minute}:01", f"12:{minute}:05")
+        world.look(f"12:{minute:02d}:30")
+    assert world.receiver.got == [("open", "not_complete", T)]
+
+
+def test_f04_units_that_only_ever_start_are_each_told():
+    """F04: a start says nothing of an end."""
+    world = World(a_job("*/10 * * * *", name="hourly", complete_within_s=900, overlap="allow"))
+    world.look("12:00")
+    for minute in range(1, 40):
+        if minute in {1, 11, 21}:
+            world.take(unit("hourly", f"12:{minute - 1:02d}"), f"12:{minute - 1:02d}:40", seconds=7_200)
+        world.look(f"12:{minute:02d}")
+    stuck = [unit("hourly", clock) for clock in ("12:00", "12:10", "12:20")]
+    assert world.receiver.opened == [("not_complete", one) for one in stuck] + [
+        ("not_started", unit("hourly", "12:30"))
+    ]
+
+
+def test_f09_a_job_that_never_ran_at_all_is_told():
+    """F09: no data is not green."""
+    world = world_with_unit()
+    world.look_each_minute("12:01", "12:10")
+    assert world.receiver.opened == [("not_started", T)]
+
+
+# --- lost workers -----------------------------------------------------------------------------------------------------
+
+
+def test_a_lease_that_ran_out_is_told_beyond_the_skew_and_over_when_the_unit_ends():
+    world = world_with_unit(severity="page")
+    world.take(T, "12:00:05", owner="dead")
+    world.look("12:01:10")
+    assert world.receiver.got == []
+    world.look("12:01:11")
+    assert world.receiver.got == [("open", "worker_lost", T)]
+    heir = world.take(T, "12:01:15", owner="heir")
+    world.record_lost(heir, "12:01:16")
+    world.look("12:01:20")
+    world.end(heir, "12:01:30")
+    world.look_each_minute("12:02", "12:50")
+    assert world.receiver.got == [("open", "worker_lost", T), ("resolved", "worker_lost", T)]
+    assert world.receiver.severity("worker_lost") == "page"
+
+
+def test_a_loss_that_was_healed_between_two_passes_is_told_as_a_ticket():
+    world = world_with_unit(severity="page")
+    world.take(T, "12:00:05", owner="dead")
+    heir = world.take(T, "12:01:15", owner="heir")
+    world.record_lost(heir, "12:01:16")
+    world.end(heir, "12:01:30")
+    world.look_each_minute("12:02", "12:50")
+    assert world.receiver.got == [("open", "worker_lost", T), ("resolved", "worker_lost", T)]
+    assert world.receiver.severity("worker_lost") == "ticket"
+
+
+def test_i09_a_dead_holder_that_only_the_lease_names_yet_is_told():
+    """The successor took the lease and was killed before it wrote anything down; its own lease is alive."""
+    world = world_with_unit()
+    world.take(T, "12:00:05", owner="dead")
+    world.take(T, "12:01:15", owner="heir", seconds=900)
+    world.look("12:02")
+    assert world.receiver.opened == [("worker_lost", T)]
+
+
+def test_two_losses_of_one_unit_are_one_incident_ever():
+    world = world_with_unit()
+    world.take(T, "12:00:05", owner="dead-1")
+    second = world.take(T, "12:01:15", owner="dead-2")
+    world.record_lost(second, "12:01:16")
+    world.look_each_minute("12:02", "12:04")
+    third = world.take(T, "12:04:15", owner="third")
+    world.record_lost(third, "12:04:16")
+    world.end(third, "12:04:30")
+    world.look_each_minute("12:05", "12:20")
+    assert world.receiver.got == [("open", "worker_lost", T), ("resolved", "worker_lost", T)]
+
+
+def test_the_death_of_another_unit_under_the_same_lock_is_not_this_ones():
+    world = World(HOURLY)
+    other = world.row(HOURLY, at("11:59"), at("11:59"), unit_id="hourly@key:big", origin="manual")
+    world.take(other, "11:59:10", owner="dead")
+    world.look("12:00")
+    heir = world.take(T, "12:00:20", owner="heir", seconds=300)
+    assert heir.lost[0].unit_id == other
+    world.look("12:00:30")
+    assert ("worker_lost", T) not in world.receiver.opened
+
+
+def test_a_holder_that_ended_late_but_itself_was_never_lost():
+    """Its lease had run out, nobody took it, and its ending went through."""
+    world = world_with_unit()
+    lease = world.take(T, "12:00:05")
+    world.end(lease, "12:01:30")
+    world.look_each_minute("12:02", "12:10")
+    assert world.receiver.got == []
+
+
+def test_a_ticket_for_a_loss_that_was_taken_over_does_not_hide_a_broken_promise_that_pages():
+    world = world_with_unit(severity="page")
+    world.take(T, "12:00:05", owner="dead")
+    heir = world.take(T, "12:01:15", owner="heir", seconds=7_200)
+    world.record_lost(heir, "12:01:16")
+    world.look_each_minute("12:02", "12:40")
+    assert world.receiver.opened == [("worker_lost", T), ("not_complete", T)]
+    assert (world.receiver.severity("worker_lost"), world.receiver.severity("not_complete")) == ("ticket", "page")
+
+
+def test_one_dead_worker_that_nobody_replaces_is_one_incident_also_beyond_the_promise():
+    world = world_with_unit()
+    world.take(T, "12:00:05", owner="dead")
+    world.look_each_minute("12:01", "12:59")
+    assert world.receiver.opened == [("worker_lost", T)]
+
+
+# --- failures and questions -------------------------------------------------------------------------------------------
+
+
+def fail(world: World, unit_id: str, start: str, end: str) -> None:
+    world.end(world.take(unit_id, start), end, Outcome.FAILED, "BillingError: no route")
+
+
+def test_f01_a_unit_that_failed_for_good_is_told_once_with_its_error():
+    world = world_with_unit()
+    world.error(world.take(T, "12:00:05"), "12:00:10")
+    fail(world, T, "12:01:05", "12:01:10")
+    world.look_each_minute("12:02", "12:50")
+    assert world.receiver.got == [("open", "failed", T)]
+    assert "after 2 attempts: BillingError: no route" in str(world.receiver.incidents[0].detail)
+
+
+def test_a_failure_is_over_when_a_later_unit_of_the_job_succeeds():
+    world = world_with_unit()
+    fail(world, T, "12:00:05", "12:00:10")
+    world.look_each_minute("12:01", "12:59")
+    assert world.receiver.resolved == []
+    world.work(unit("hourly", "13:00"), "13:00:01", "13:00:05")
+    world.look_each_minute("13:01", "13:10")
+    assert world.receiver.got == [("open", "failed", T), ("resolved", "failed", T)]
+
+
+def test_a_failure_is_over_when_its_retry_succeeds():
+    world = world_with_unit()
+    fail(world, T, "12:00:05", "12:00:10")
+    world.look("12:01")
+    retry = world.row(HOURLY, NOON, at("12:02"), unit_id=f"{T}~again-1", origin="manual")
+    world.work(retry, "12:02:10", "12:02:20")
+    world.look("12:03")
+    assert world.receiver.got == [("open", "failed", T), ("resolved", "failed", T)]
+
+
+def test_a_failure_is_not_over_by_another_partition_or_a_drill_or_an_earlier_success():
+    job = a_job("0 * * * *", name="hourly", complete_within_s=1_800, partitions=("eu", "us"))
+    world = World(job)
+    world.look("12:00")
+    eu, us = unit("hourly/eu", "12:00"), unit("hourly/us", "12:00")
+    earlier = world.row(job, NOON, NOON, "eu", unit_id="hourly/eu@2026-11-29T12:00:00Z~manual", origin="manual")
+    world.work(earlier, "12:00:01", "12:00:02")
+    fail(world, eu, "12:00:05", "12:00:10")
+    world.work(us, "12:00:15", "12:00:20")
+    drill = world.row(job, at("12:01"), at("12:01"), "eu", unit_id="hourly/eu@2026-11-29T12:01:00Z~drill")
+    world.work(drill, "12:01:05", "12:01:10")
+    world.look_each_minute("12:01", "12:20")
+    assert world.receiver.got == [("open", "failed", eu)]
+
+
+def test_an_open_question_is_told_at_once_and_over_when_a_person_answers():
+    world = world_with_unit()
+    lease = world.take(T, "12:00:05", owner="a")
+    world.hold(lease, "12:00:10")
+    world.look_each_minute("12:01", "12:50")
+    assert world.receiver.got == [("open", "needs_decision", T)]
+    answer = Review(number=1, verdict=Verdict.HAPPENED, by="ann", at=at("12:50"), hold="a", effect="charge")
+    world.stores.completions.review(T, answer, 4_000_000_000)
+    world.work(T, "12:50:10", "12:50:20")
+    world.look_each_minute("12:51", "12:58")
+    assert world.receiver.got == [("open", "needs_decision", T), ("resolved", "needs_decision", T)]
+
+
+def test_a_second_question_of_a_unit_is_told_again():
+    world = world_with_unit()
+    world.hold(world.take(T, "12:00:05", owner="a"), "12:00:10")
+    world.look("12:01")
+    answer = Review(number=1, verdict=Verdict.HAPPENED, by="ann", at=at("12:02"), hold="a", effect="charge")
+    world.stores.completions.review(T, answer, 4_000_000_000)
+    world.look("12:02")
+    world.hold(world.take(T, "12:02:05", owner="b"), "12:02:10", effect="refund")
+    world.look("12:03")
+    assert [state for state, _, _ in world.receiver.got] == ["open", "resolved", "open"]
+    assert len({incident.incident_id for incident in world.receiver.incidents}) == 2
+
+
+# --- explicit units, definitions --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("unit_id", ["hourly@2026-11-29T12:10:20Z~manual", "hourly@2026-11-29T12:10:20Z~drill"])
+def test_a_unit_that_was_asked_for_is_judged_like_any_other(unit_id: str):
+    world = World(a_job("0 3 * * *", name="hourly"))
+    world.look_each_minute("12:00", "12:10")
+    origin = unit_id.rpartition("~")[2]
+    world.row(world.definitions.jobs["hourly"], at("12:10:20"), at("12:10:20"), unit_id=unit_id, origin=origin)
+    world.look_each_minute("12:11", "12:20")
+    assert world.receiver.got == [("open", "not_started", unit_id)]
+
+
+def test_a_long_unit_holds_up_nothing():
+    """The cursor passes an open unit, which stays watched until it ends."""
+    world = world_with_unit(complete_within_s=7_200)
+    lease = world.take(T, "12:00:05", seconds=7_200)
+    world.look_each_minute("12:01", "12:40")
+    report = world.look("12:41")
+    assert report.cursor == at("12:39")
+    assert [watched.unit_id for watched in world.stores.incidents.watched()] == [T]
+    world.end(lease, "12:41:10")
+    world.look("12:42")
+    assert list(world.stores.incidents.watched()) == []
+    assert world.receiver.got == []
+
+
+def test_more_open_units_than_a_pass_takes_are_read_in_turn():
+    world = World(a_job("0 12 * * *", name="many", partitions=tuple(f"p{n}" for n in range(30))), max_units=10)
+    world.look_each_minute("12:00", "12:20")
+    assert len(world.receiver.opened) == 30
+
+
+def test_h06_i11_a_hundred_good_jobs_are_judged_and_each_bad_one_is_one_alert():
+    """H06: bad cron, bad zone, a schedule too long, an attribute missing: none of them stops another."""
+    good = [a_job("0 * * * *", name=f"good-{n}", complete_within_s=1_800) for n in range(99)]
+    poison = a_job("99 99 * * *", name="poison")
+    bad = [BadDefinition(job=f"bad-{n}", message="the zone '../../etc/passwd' is unknown") for n in range(4)]
+    world = World(*good, bad=bad)
+    world.look("12:00")
+    world.definitions = type(world.definitions)(
+        version="v1",
+        jobs=dict(world.definitions.jobs) | {"poison": poison},
+        pools=world.definitions.pools,
+        bad=tuple(bad),
+    )
+    world.silent.add("scheduler")  # the scheduler of this test would stumble over it
+    for n in range(98):
+        world.work(unit(f"good-{n}", "12:00"), "12:00:05", "12:00:20")
+    for when in ("12:01", "12:02", "12:03:30", "12:05:30"):
+        world.look(when)
+    told = [("bad_definition", f"bad-{n}") for n in range(4)] + [("bad_definition", "poison")]
+    expected = [*told, ("not_started", unit("good-98", "12:00"))]
+    assert [one for one in world.receiver.opened if one[0] != "heartbeat"] == expected
+
+
+def test_a_bad_definition_is_over_when_it_is_good_again():
+    world = World(HOURLY, bad=[BadDefinition(job="other", message="no such zone")])
+    world.definitions = replace(world.definitions, bad=())
+    world.look("12:00")
+    assert world.receiver.got == [("open", "bad_definition", "other"), ("resolved", "bad_definition", "other")]
+
+
+# --- bad rows, failing reads ------------------------------------------------------------------------------------------
+
+
+def spoil(world: World, unit_id: str) -> None:
+    world.memory.change(Change(INVENTORY.name, {"unit_id": unit_id}, Update(remove=("lock",))))
+
+
+def test_i11_a_row_that_cannot_be_read_is_told_and_stops_no_other():
+    world = World(HOURLY, a_job("0 * * * *", name="other", complete_within_s=1_800))
+    world.look("11:59:30")
+    spoil(world, T)
+    world.look_each_minute("12:00", "12:06")
+    assert world.receiver.opened == [("not_started", T), ("not_started", unit("other", "12:00"))]
+
+
+def test_i10_a_completion_that_cannot_be_read_is_not_taken_for_success():
+    world = world_with_unit()
+    world.work(T, "12:00:05", "12:00:20")
+    world.memory.change(
+        Change("completions", {"unit_id": T, "entry": "completion"}, Update(set={"outcome": "marvellous"}))
+    )
+    world.look_each_minute("12:01", "12:31")
+    assert world.receiver.opened == [("not_complete", T)]
+    assert "unreadable entries: completion" in str(world.receiver.incidents[0].detail)
+
+
+def test_i10_i11_a_unit_that_cannot_be_read_for_a_while_is_kept_and_stops_no_other():
+    """Its lease is out of reach for ten minutes, while the cursor passes it."""
+    world = World(HOURLY, a_job("0 * * * *", name="other", complete_within_s=1_800))
+    world.look("12:00")
+    for minute in range(1, 10):
+        report = world.look(f"12:{minute:02d}", database=Unreadable(world.memory, "leases", "hourly"))
+        assert report.unread == 1
+    assert world.receiver.opened == [("not_started", unit("other", "12:00"))]
+    world.look("12:10")
+    assert ("not_started", T) in world.receiver.opened
+
+
+def test_i08_nothing_opens_on_the_word_of_an_index_alone():
+    """The index still shows a unit as due whose completion stands in the journal."""
+    world = world_with_unit()
+    world.work(T, "12:00:05", "12:00:20")
+    assert T in set(world.stores.inventory.due_in(NOON))
+    world.look_each_minute("12:01", "12:59")
+    assert world.receiver.got == []
