@@ -6,16 +6,18 @@ from datetime import timedelta
 
 from functions.kit.errors import FinalError, SplitshiftError
 
+_LONGEST_S = 366 * 86_400
+
 
 class Retry(SplitshiftError):  # noqa: N818 - reads as a statement: raise Retry(after=…)
-    """Try this unit again; `after` (seconds or timedelta) instead of the usual back-off."""
+    """Try this unit again; `after` (seconds or timedelta, up to a year) instead of the usual back-off."""
 
     def __init__(
         self, message: str = "the job asked for another attempt", *, after: float | timedelta | None = None
     ) -> None:
         super().__init__(message)
         seconds = after.total_seconds() if isinstance(after, timedelta) else after
-        self.after_s = None if seconds is None else max(0.0, seconds)
+        self.after_s = None if seconds is None else min(_LONGEST_S, max(0.0, seconds))
 
 
 class GiveUp(SplitshiftError):  # noqa: N818 - reads as a statement: raise GiveUp("card expired")

@@ -34,13 +34,15 @@ class HoldNeeded(Stop):
 
 @dataclass(frozen=True, kw_only=True)
 class Claim:
-    """Who calls, and what a person said about earlier calls: the verdict by the owner that it was given for."""
+    """Who calls, and what a person said about earlier calls: a verdict by the key of the call and its owner, since it is
+    for that call alone.
+    """
 
     unit_id: str
     owner: str
     token: int
     ttl: int
-    words: Mapping[str, Verdict] = field(default_factory=dict[str, Verdict])
+    words: Mapping[tuple[str, str], Verdict] = field(default_factory=dict[tuple[str, str], Verdict])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,7 +92,7 @@ class LedgerLayer(BasePersistenceLayer):
             raise LeaseGone(f"effect {self._call.label} is in the hands of a later attempt")
         if self._call.repeatable:
             return
-        word = self._claim.words.get(found.owner)
+        word = self._claim.words.get((found.key, found.owner))
         if word is Verdict.DID_NOT_HAPPEN:
             return
         if word is Verdict.HAPPENED:

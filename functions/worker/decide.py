@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from functions.records.controls import Control
-from functions.records.entries import Journal, Outcome, Verdict
+from functions.records.entries import COMPLETION, Journal, Outcome, Verdict
 from functions.records.inventory import Row
 from functions.schedules.definitions import Job
 
@@ -60,10 +60,11 @@ Decision = Repeat | Leave | Later | Conclude | Start
 def decide(row: Row, control: Control | None, journal: Journal, job: Job | None, now: datetime) -> Decision:
     """The first thing that applies, in the order in which it would be wrong to look past it.
 
-    The completion comes first: a finished unit is never reopened.  What a person was asked, or said, comes before any
+    The completion comes first, also one of a later version that cannot be read here: a finished unit is never
+    reopened.  What a person was asked, or said, comes before any
     policy, and attempts are counted from the journal, never from deliveries.
     """
-    if journal.completion is not None:
+    if journal.completion is not None or COMPLETION in journal.unreadable:
         return Repeat()
     if row.state != "due":
         return Leave(why=row.reason or "suppressed")

@@ -11,7 +11,7 @@ from functions.kit.clock import Clock
 from functions.kit.instants import EPOCH
 from functions.kit.logging import get_logger
 from functions.records.effects import EffectRecord, Effects
-from functions.records.entries import EffectState, Ending, Review, Verdict, bounded
+from functions.records.entries import EffectState, Ending, Journal, Verdict, bounded
 from functions.records.inventory import Row
 from functions.schedules.definitions import Job
 from functions.schedules.slots import previous
@@ -46,7 +46,7 @@ class Attempting:
     row: Row
     job: Job
     number: int
-    reviews: tuple[Review, ...]
+    journal: Journal
     effects: Effects
     clock: Clock
     context: Context
@@ -61,16 +61,32 @@ def execute(attempting: Attempting, function: JobFunction, keep_alive: KeepAlive
         result = function(run)
     except Stop as stop:
         return _stopped(stop, calls)
-    except Retry as retry:
-        return _failed(Ending.RETRY, str(retry), calls, retry_after_s=retry.after_s)
-    except GiveUp as reason:
-        return _failed(Ending.GAVE_UP, str(reason), calls)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - the user's code: any error is the attempt's, none is the worker's
         _log.warning(
             "job raised", extra={"action": "job_raised", "unit_id": run.unit_id, "error": type(error).__name__}
         )
-        return _failed(Ending.ERROR, f"{type(error).__name__}: {error}", calls)
+        return _raised(error, calls)
     return _returned(result, calls, keep_alive)
+
+
+def _raised(error: BaseException, calls: Calls) -> Ran:
+    if calls.stopped is not None:
+        # Caught by the job, and something else raised in its place: what it was told holds all the same.
+        return _stopped(calls.stopped, calls)
+    match error:
+        case Retry():
+            return _failed(Ending.RETRY, _text(error), calls, retry_after_s=error.after_s)
+        case GiveUp():
+            return _failed(Ending.GAVE_UP, _text(error), calls)
+        case _:
+            return _failed(Ending.ERROR, f"{type(error).__name__}: {_text(error)}", calls)
+
+
+def _text(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001 - also the user's code
+        return "(its text cannot be shown)"
 
 
 def _returned(result: Any, calls: Calls, keep_alive: KeepAlive) -> Ran:
@@ -101,7 +117,7 @@ def _tools(attempting: Attempting, keep_alive: KeepAlive) -> Tools:
         owner=keep_alive.lease.owner,
         token=keep_alive.lease.token,
         ttl=attempting.row.ttl,
-        words=_words(attempting.reviews),
+        words=_words(attempting.journal),
     )
     return Tools(
         effects=attempting.effects,
@@ -113,10 +129,15 @@ def _tools(attempting: Attempting, keep_alive: KeepAlive) -> Tools:
     )
 
 
-def _words(reviews: tuple[Review, ...]) -> dict[str, Verdict]:
-    """What a person said of a call, by the owner of that call: for another's it says nothing."""
-    said = {Verdict.HAPPENED, Verdict.DID_NOT_HAPPEN}
-    return {review.effect_owner: review.verdict for review in reviews if review.effect_owner and review.verdict in said}
+def _words(journal: Journal) -> dict[tuple[str, str], Verdict]:
+    """What a person said of a call, by its key and its owner: of another's, or of another effect, it says nothing."""
+    asked = {(hold.owner, hold.effect): hold for hold in journal.holds}
+    said: dict[tuple[str, str], Verdict] = {}
+    for review in journal.reviews:
+        hold = asked.get((review.hold or "", review.effect or ""))
+        if hold is not None and review.verdict in {Verdict.HAPPENED, Verdict.DID_NOT_HAPPEN}:
+            said[hold.key, hold.effect_owner] = review.verdict
+    return said
 
 
 def _run(attempting: Attempting, keep_alive: KeepAlive, calls: Calls) -> Run:

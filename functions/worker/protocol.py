@@ -165,7 +165,7 @@ class Protocol:
             row=unit.row,
             job=unit.job,
             number=number,
-            reviews=unit.journal.reviews,
+            journal=unit.journal,
             effects=self._stores.effects,
             clock=self._clock,
             context=context,

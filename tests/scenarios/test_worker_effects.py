@@ -1,0 +1,476 @@
+"""Effects over crashes, doubts and a person's word, counted at the receiver."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from functions.records.entries import Ending, Outcome, Verdict
+from functions.sdk import NotApplied, Run
+from functions.sdk.errors import EffectPayloadError
+from tests.support.worlds import CHARGE, Crash, Interfered, World, a_charge, lose_answer, refuse
+
+LINES = 5
+
+
+@pytest.mark.parametrize("honours_keys", [True, False])
+@pytest.mark.parametrize("dies", [Crash, RuntimeError])
+@pytest.mark.parametrize("line", range(LINES))
+def test_d07_a_job_of_two_effects_that_ends_at_any_line_applies_each_once(
+    line: int,
+    dies: type[BaseException],
+    honours_keys: bool,  # noqa: FBT001 - a parameter of the test
+) -> None:
+    """Where the receiver honours no keys, what cannot be known waits for a person instead of being done again."""
+    world = World()
+    world.receiver.honours_keys = honours_keys
+
+    def reached(run: Run, at: int) -> None:
+        if run.attempt == 1 and not world.journal().holds and at == line:
+            raise dies("here")
+
+    def applied(place: int, run: Run) -> Callable[..., Any]:
+        def call(*, idempotency_key: str, amount: int) -> dict[str, Any]:
+            answer = world.receiver.charge(idempotency_key=idempotency_key, amount=amount)
+            reached(run, place)  # applied, and the answer never comes back
+            return answer
+
+        return call
+
+    @world.job
+    def charge(run: Run):
+        reached(run, 0)
+        run.effect("first", applied(1, run), repeatable=honours_keys, amount=1)
+        reached(run, 2)
+        run.effect("second", applied(3, run), repeatable=honours_keys, amount=2)
+        reached(run, 4)
+
+    world.due()
+    if dies is Crash:
+        with pytest.raises(Crash):
+            world.deliver()
+    else:
+        world.deliver()
+    world.settle()
+    if not honours_keys and line in {1, 3}:
+        assert len(world.journal().open_holds) == 1
+        world.review(Verdict.HAPPENED, hold=0)
+        world.send(CHARGE)
+        world.settle()
+
+    completion = world.journal().completion
+    assert completion is not None
+    assert completion.outcome is Outcome.SUCCEEDED
+    assert sorted(amount for _, amount in world.receiver.applied) == [1, 2]
+    assert [(effect.label, effect.state) for effect in completion.effects] == [("first", "done"), ("second", "done")]
+    assert Ending.LOST in {a.ending for a in world.journal().all_attempts} or dies is RuntimeError
+
+
+def test_d01_an_effect_that_was_begun_and_never_called_does_not_block_the_next_attempt() -> None:
+    """Killed between the record and the call: no time needs to pass but the lease's."""
+    world = World()
+
+    @world.job
+    def charge(run: Run):
+        if run.attempt == 1:
+
+            def killed(**_: Any):
+                raise Crash
+
+            run.effect("charge", killed, repeatable=True, amount=3)
+        return run.effect("charge", world.receiver.charge, repeatable=True, amount=3)
+
+    world.due()
+    with pytest.raises(Crash):
+        world.deliver()
+    assert [record.status for record in world.effects()] == ["INPROGRESS"]
+
+    assert world.settle() == 1
+    assert world.receiver.applied == [(world.effects()[0].key, 3)]
+    assert world.journal().completion is not None
+
+
+def test_an_attempt_that_raised_leaves_its_effect_to_the_next_and_the_receiver_gets_the_same_key() -> None:
+    world = World()
+
+    @world.job
+    def charge(run: Run):
+        run.effect("charge", world.receiver.charge, repeatable=True, item="o1")
+        if run.attempt == 1:
+            raise RuntimeError("after the effect")
+        run.effect("mail", world.receiver.charge, repeatable=True, item="o1")
+
+    world.due()
+    world.settle()
+
+    assert len(world.receiver.calls) == 2
+    assert len(set(world.receiver.calls)) == 2
+    assert world.journal().completion is not None
+
+
+def test_a_done_record_that_could_not_be_written_fails_the_attempt_and_the_call_is_repeated_with_its_key() -> None:
+    world = World()
+
+    @world.job
+    def charge(run: Run):
+        return run.effect("charge", world.receiver.charge, repeatable=True)
+
+    world.due()
+    done = 5
+    world.deliver(world.worker(database=Interfered(world.database, {done: refuse})))
+
+    [attempt] = world.journal().attempts
+    assert attempt.error == "EffectUnknownError: charge was called and its record could not be written"
+    world.settle()
+    assert len(world.receiver.calls) == 2
+    assert world.receiver.most_often == 1
+    completion = world.journal().completion
+    assert completion is not None
+    assert completion.outcome is Outcome.SUCCEEDED
+
+
+def test_a_done_record_that_was_written_and_not_heard_of_is_replayed_by_the_next_attempt() -> None:
+    world = World()
+
+    @world.job
+    def charge(run: Run):
+        return run.effect("charge", world.receiver.charge, repeatable=False, amount=5)
+
+    world.due()
+    done = 5
+    world.deliver(world.worker(database=Interfered(world.database, {done: lose_answer})))
+    world.settle()
+
+    assert len(world.receiver.calls) == 1
+    completion = world.journal().completion
+    assert completion is not None
+    assert completion.summary == '{"charged": 5}'
+
+
+@pytest.mark.parametrize("catches", [Exception, BaseException])
+def test_a_job_that_swallows_the_error_of_an_effect_does_not_complete(catches: type[BaseException]) -> None:
+    world = World(a_charge(attempts=2))
+
+    @world.job
+    def charge(run: Run):
+        try:
+            run.effect("charge", lambda idempotency_key: 1 / 0, repeatable=True)
+        except catches:
+            return {"fine": True}
+
+    world.due()
+    world.settle()
+
+    completion = world.journal().completion
+    assert completion is not None
+    assert completion.outcome is Outcome.FAILED
+    assert completion.reason == "the job returned though the outcome of charge is unknown"
+    assert [effect.state for effect in completion.effects] == ["unknown"]
+
+
+def test_d06_a_payload_edited_between_attempts_does_not_reach_a_unit_that_exists() -> None:
+    world = World(a_charge(payload={"amount": 99}))
+    seen: list[Any] = []
+
+    @world.job
+    def charge(run: Run):
+        seen.append(run.payload["amount"])
+        run.effect("charge", world.receiver.charge, repeatable=True, amount=run.payload["amount"])
+        if run.attempt == 1:
+            world.jobs["charge"] = a_charge(payload={"amount": 100})
+            raise RuntimeError
+
+    world.due(payload={"amount": 12})
+    world.settle()
+
+    assert seen == [12, 12]
+    assert [amount for _, amount in world.receiver.applied] == [12]
+
+
+def test_d06_other_arguments_under_the_same_key_are_an_error_and_nothing_is_called() -> None:
+    world = World(a_charge(attempts=2))
+
+    @world.job
+    def charge(run: Run):
+        run.effect("charge", world.receiver.charge, repeatable=True, amount=run.attempt)
+        raise RuntimeError
+
+    world.due()
+    world.settle()
+
+    assert [amount for _, amount in world.receiver.applied] == [1]
+    assert len(world.receiver.calls) == 1
+    completion = world.journal().completion
+    assert completion is not None
+    assert completion.reason is not None
+    assert completion.reason.startswith(EffectPayloadError.__name__)
+
+
+def test_d04_a_handler_that_is_renamed_between_two_attempts_sends_the_same_keys() -> None:
+    """The key is made of unit, name and item: of no function, module or argument."""
+    world = World()
+
+    def mail(*, idempotency_key: str, amount: int) -> dict[str, Any]:
+        return world.receiver.charge(idempotency_key=idempotency_key, amount=amount)
+
+    mail.__module__, mail.__qualname__ = "elsewhere", "renamed"
+
+    @world.job
+    def charge(run: Run):
+        run.effect("charge", world.receiver.charge if run.attempt == 1 else mail, repeatable=True, amount=7)
+        run.effect("mail", mail if run.attempt == 1 else world.receiver.charge, repeatable=True, amount=7)
+        if run.attempt == 1:
+            charge.__module__, charge.__qualname__ = "moved", "main_v2"
+            raise RuntimeError
+
+    world.due()
+    world.settle()
+
+    assert len(world.receiver.calls) == 2, "each is called in the first attempt, and replayed in the second"
+    assert len(set(world.receiver.calls)) == 2, "equal arguments, and each its own key"
+
+
+def test_a_step_is_taken_once_and_its_result_is_replayed_to_the_next_attempt() -> None:
+    world = World()
+    taken: list[int] = []
+    results: list[Any] = []
+
+    def orders() -> list[tuple[str, int]]:
+        taken.append(1)
+        return [("o1", 3)]
+
+    @world.job
+    def charge(run: Run):
+        results.append(run.step("orders", orders))
+        if run.attempt == 1:
+            raise RuntimeError
+
+    world.due()
+    world.settle()
+
+    assert taken == [1]
+    assert results == [[["o1", 3]]] * 2, "its JSON round trip, on the first run too"
+    completion = world.journal().completion
+    assert completion is not None
+    assert completion.effects == (), "a step is no effect"
+
+
+# --- what cannot be known, and may not be done twice ------------------------------------------------------------------
+
+
+def doubtful(find: Callable[[str], Any] | None = None, **fields: Any) -> World:
+    """A receiver without keys, and a first call whose answer is lost after it was applied."""
+    world = World(a_charge(**fields))
+    world.receiver.honours_keys = False
+
+    def call(*, idempotency_key: str) -> dict[str, Any]:
+        answer = world.receiver.charge(idempotency_key=idempotency_key)
+        if len(world.receiver.calls) == 1:
+            raise TimeoutError
+        return answer
+
+    @world.job
+    def charge(run: Run):
+        return run.effect("charge", call, repeatable=False, find=find)
+
+    world.due()
+    return world
+
+
+def test_an_effect_in_doubt_that_may_not_be_repeated_waits_for_a_person() -> None:
+    world = doubtful()
+    world.settle()
+
+    journal = world.journal()
+    [hold] = journal.holds
+    assert (hold.effect, hold.key) == ("charge", world.receiver.calls[0])
+    assert hold.effect_owner == journal.attempts[0].owner
+    assert hold.called_at == journal.attempts[0].started
+    assert len(journal.attempts) == 1, "the attempt that found it wrote nothing but the hold"
+    assert len(world.receiver.calls) == 1
+    assert world.lease() is None
+    assert world.queue.messages == {}
+    world.send(CHARGE)
+    world.settle()
+    assert world.journal() == journal, "while it is on hold, a message changes nothing"
+
+
+def test_happened_is_recorded_as_done_and_the_unit_goes_on() -> None:
+    world = doubtful()
+    world.settle()
+    world.review(Verdict.HAPPENED, hold=0)
+    world.send(CHARGE)
+    world.settle()
+
+    completion = world.journal().completion
+    assert completion is not None
+    assert completion.outcome is Outcome.SUCCEEDED
+    assert completion.summary is None, "nobody knows what the receiver answered"
+    assert len(world.receiver.calls) == 1
+    assert [review.verdict for review in completion.reviews] == [Verdict.HAPPENED]
+
+
+def test_did_not_happen_allows_one_more_call_and_not_a_second() -> None:
+    """The second call is cut off too: the word was for the first one's owner, so a person is asked again."""
+    world = doubtful(attempts=5)
+    world.settle()
+    world.review(Verdict.DID_NOT_HAPPEN, hold=0)
+    world.handlers.functions["charge"], original = _dying_in_its_call(world), world.handlers.functions["charge"]
+    world.send(CHARGE)
+    with pytest.raises(Crash):
+        world.deliver()
+    world.handlers.functions["charge"] = original
+    world.settle()
+
+    assert len(world.receiver.calls) == 2
+    assert len(world.journal().open_holds) == 1
+    world.send(CHARGE)
+    world.settle()
+    assert len(world.receiver.calls) == 2
+
+    world.review(Verdict.DID_NOT_HAPPEN, hold=_place_of_open_hold(world))
+    world.send(CHARGE)
+    world.settle()
+    assert len(world.receiver.calls) == 3
+    assert world.journal().completion is not None
+
+
+def test_abandon_ends_the_unit_as_failed_with_its_effect_unknown() -> None:
+    world = doubtful()
+    world.settle()
+    world.review(Verdict.ABANDON, hold=0)
+    world.send(CHARGE)
+    world.settle()
+
+    completion = world.journal().completion
+    assert completion is not None
+    assert (completion.outcome, completion.reason) == (Outcome.FAILED, "abandoned")
+    assert [(effect.label, effect.state) for effect in completion.effects] == [("charge", "unknown")]
+    assert len(world.receiver.calls) == 1
+
+
+def test_a_word_about_one_effect_says_nothing_about_another_that_the_same_attempt_left() -> None:
+    world = World()
+    world.receiver.honours_keys = False
+
+    def cut_off(*, idempotency_key: str) -> None:
+        world.receiver.charge(idempotency_key=idempotency_key)
+        raise TimeoutError
+
+    @world.job
+    def charge(run: Run):
+        errors = 0
+        for name in ("first", "second"):
+            try:
+                run.effect(name, cut_off if run.attempt == 1 else world.receiver.charge, repeatable=False)
+            except TimeoutError:
+                errors += 1
+        if errors:
+            raise RuntimeError
+
+    world.due()
+    world.settle()
+    assert [hold.effect for hold in world.journal().open_holds] == ["first"]
+    world.review(Verdict.DID_NOT_HAPPEN, hold=0)
+    world.send(CHARGE)
+    world.settle()
+
+    assert [hold.effect for hold in world.journal().open_holds] == ["second"]
+    assert len(world.receiver.calls) == 3, "the first effect once more, and the second one not"
+
+
+@pytest.mark.parametrize("catches", [BaseException, None])
+def test_a_job_that_wraps_what_it_is_told_still_waits_for_the_person(catches: type[BaseException] | None) -> None:
+    world = doubtful()
+    inner = world.handlers.functions["charge"]
+
+    @world.job
+    def charge(run: Run):
+        try:
+            return inner(run)
+        except BaseException as error:
+            if catches is None:
+                raise
+            raise ValueError("wrapped") from error
+
+    world.settle()
+
+    assert len(world.journal().open_holds) == 1
+    assert world.journal().completion is None
+
+
+def test_the_receiver_is_asked_first_and_what_it_knows_is_the_result() -> None:
+    asked: list[str] = []
+
+    def find(key: str) -> dict[str, Any]:
+        asked.append(key)
+        return {"charged": 12}
+
+    world = doubtful(find)
+    world.settle()
+
+    completion = world.journal().completion
+    assert completion is not None
+    assert completion.summary == '{"charged": 12}'
+    assert asked == world.receiver.calls, "asked once, by the key that was sent"
+
+
+def test_a_receiver_that_knows_of_nothing_is_called_again() -> None:
+    world = doubtful(lambda _: None)
+    world.settle()
+
+    assert len(world.receiver.calls) == 2
+    assert world.journal().holds == ()
+    assert world.journal().completion is not None
+
+
+def test_a_receiver_that_cannot_tell_leaves_it_to_a_person() -> None:
+    def find(key: str) -> None:
+        raise ConnectionError(key)
+
+    world = doubtful(find)
+    world.settle()
+
+    assert len(world.receiver.calls) == 1
+    assert len(world.journal().open_holds) == 1
+
+
+def test_a_call_that_certainly_had_no_effect_is_made_again_by_the_next_attempt_without_asking() -> None:
+    world = World()
+    world.receiver.honours_keys = False
+
+    def call(*, idempotency_key: str) -> dict[str, Any]:
+        if not world.receiver.calls:
+            world.receiver.calls.append("refused")
+            raise NotApplied("the receiver said no")
+        return world.receiver.charge(idempotency_key=idempotency_key)
+
+    @world.job
+    def charge(run: Run):
+        return run.effect("charge", call, repeatable=False)
+
+    world.due()
+    world.deliver()
+    assert world.effects() == []
+    assert [attempt.error for attempt in world.journal().attempts] == ["NotApplied: the receiver said no"]
+
+    world.settle()
+    assert len(world.receiver.applied) == 1
+    assert world.journal().holds == ()
+    assert world.journal().completion is not None
+
+
+def _dying_in_its_call(world: World) -> Callable[[Run], Any]:
+    def call(*, idempotency_key: str) -> None:
+        world.receiver.charge(idempotency_key=idempotency_key)
+        raise Crash
+
+    return lambda run: run.effect("charge", call, repeatable=False)
+
+
+def _place_of_open_hold(world: World) -> int:
+    journal = world.journal()
+    [open_hold] = journal.open_holds
+    return journal.holds.index(open_hold)
