@@ -215,6 +215,7 @@ def _values(incident: Incident) -> dict[str, str | int | None]:
         "job": incident.job,
         "owner": incident.owner,
         "runbook": incident.runbook,
+        "promised_by": to_text(incident.promised_by) if incident.promised_by else None,
         "episode": incident.episode,
     }
 
