@@ -8,7 +8,10 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from datetime import date
+from decimal import Decimal
 from typing import Any, Protocol, cast
+from uuid import UUID
 
 from aws_lambda_powertools.utilities.idempotency import IdempotencyConfig
 from aws_lambda_powertools.utilities.idempotency.base import IdempotencyHandler
@@ -17,10 +20,10 @@ from aws_lambda_powertools.utilities.idempotency.exceptions import IdempotencyPe
 from functions.kit.clock import Clock
 from functions.kit.errors import FinalError, SplitshiftError
 from functions.records.effects import Effects
-from functions.records.entries import EffectState
-from functions.sdk.errors import DuplicateEffectError, EffectUnknownError, NotApplied, Stop
+from functions.records.entries import EffectState, bounded
+from functions.sdk.errors import DuplicateEffectError, EffectUnknownError, NotApplied, StepResultError, Stop
 from functions.sdk.ledger import Call, Claim, LedgerLayer, payload_hash
-from functions.sdk.results import boxed, unboxed
+from functions.sdk.results import NotKeptError, boxed, round_trip, unboxed
 
 DONE = "done"
 UNKNOWN = "unknown"
@@ -52,9 +55,20 @@ class Context(Protocol):
 
 
 def idempotency_key(unit_id: str, name: str, item: Any = None) -> str:
-    """43 characters of `[A-Za-z0-9_-]`: the same for every attempt of the unit, another for every other call."""
-    text = json.dumps([unit_id, name, item], sort_keys=True, default=str)
+    """43 characters of `[A-Za-z0-9_-]`: the same for every attempt of the unit, another for every other call.
+
+    Raises FinalError for an item whose text would not be the same in the next process.
+    """
+    text = json.dumps([unit_id, name, item], sort_keys=True, default=_item_text)
     return base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).decode().rstrip("=")
+
+
+def _item_text(item: Any) -> str:
+    if isinstance(item, (date, Decimal, UUID)):
+        return str(item)
+    raise FinalError(
+        f"an item that is a {type(item).__name__} makes no stable key: pass a text or number that names it"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,7 +113,7 @@ class Calls:
         find: Callable[[str], Any] | None,
     ) -> Any:
         key = self._new_key(name, item)
-        label = name if item is None else f"{name}[{str(item)[:_ITEM_SHOWN]}]"
+        label = name if item is None else f"{name}[{bounded(str(item)[:_ITEM_SHOWN])}]"
         self._tools.guard.ensure(timeout)
         entry = Call(label=label, key=key, payload=payload_hash(arguments), repeatable=repeatable, find=find)
         state = EffectState(label=label, key=key, state=UNKNOWN, at=self._tools.clock.now())
@@ -114,6 +128,7 @@ class Calls:
             result = self._once(f"effect.{name}", entry, called)
         except NotApplied:
             self._states.pop(key, None)
+            self._seen.discard(key)
             raise
         self._states[key] = replace(state, state=DONE)
         return result
@@ -122,9 +137,15 @@ class Calls:
         """A pure step's result, kept: a retried unit goes on after it."""
         key = self._new_key(f"step.{name}", None, shown=name)
         self._tools.guard.check()
-        return self._once(
-            f"step.{name}", Call(label=f"{STEP_LABEL}{name}", key=key, payload=None, repeatable=True), function
-        )
+
+        def taken() -> Any:
+            try:
+                return round_trip(function())
+            except NotKeptError as error:
+                raise StepResultError(f"the result of step {name} is {error}: keep less, or where it is") from error
+
+        entry = Call(label=f"{STEP_LABEL}{name}", key=key, payload=None, repeatable=True)
+        return self._once(f"step.{name}", entry, taken)
 
     def key(self, name: str, item: Any = None) -> str:
         return idempotency_key(self._tools.claim.unit_id, name, item)

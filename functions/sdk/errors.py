@@ -40,6 +40,10 @@ class EffectPayloadError(FinalError):
     """An effect came again under the same key with other arguments; nothing was called."""
 
 
+class StepResultError(FinalError):
+    """A step's result cannot be kept, so that a later attempt could not go on from it."""
+
+
 class OutOfTimeError(SplitshiftError):
     """The attempt has less time left than the call may take; nothing was called."""
 

@@ -34,8 +34,8 @@ class HoldNeeded(Stop):
 
 @dataclass(frozen=True, kw_only=True)
 class Claim:
-    """Who calls, and what a person said about earlier calls: a verdict by the key of the call and its owner, since it is
-    for that call alone.
+    """Who calls, and what a person said about earlier calls: verdicts by the call's key and owner, each for that call
+    alone.
     """
 
     unit_id: str

@@ -5,7 +5,13 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from functions.kit.errors import FinalError
+
 MAX_RESULT_BYTES = 100_000
+
+
+class NotKeptError(FinalError):
+    """A value that JSON cannot hold, or too large a one."""
 
 
 def kept(value: Any) -> Any:
@@ -14,11 +20,19 @@ def kept(value: Any) -> Any:
     An effect that was applied must not look failed because its answer is odd: bytes, NaN, a cycle, half a megabyte.
     """
     try:
+        return round_trip(value)
+    except NotKeptError as error:
+        return {"not_kept": str(error)}
+
+
+def round_trip(value: Any) -> Any:
+    """The value as it comes back from JSON.  Raises NotKeptError."""
+    try:
         text = json.dumps(value, allow_nan=False)
-    except (TypeError, ValueError, RecursionError):
-        return {"not_kept": f"a {type(value).__name__} that JSON cannot hold"}
+    except Exception as error:  # a mapping of the job's own may raise anything
+        raise NotKeptError(f"a {type(value).__name__} that JSON cannot hold") from error
     if len(text) > MAX_RESULT_BYTES:
-        return {"not_kept": f"{len(text)} bytes, more than {MAX_RESULT_BYTES}"}
+        raise NotKeptError(f"{len(text)} bytes, more than {MAX_RESULT_BYTES}")
     return json.loads(text)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -69,6 +70,14 @@ def execute(attempting: Attempting, function: JobFunction, keep_alive: KeepAlive
     return _returned(result, calls, keep_alive)
 
 
+def _unstarted(result: Any) -> bool:
+    """A function that was written async, or with a yield, has done nothing yet, and would look like success."""
+    if inspect.iscoroutine(result) or inspect.isgenerator(result):
+        result.close()
+        return True
+    return inspect.isasyncgen(result) or inspect.isawaitable(result)
+
+
 def _raised(error: BaseException, calls: Calls) -> Ran:
     if calls.stopped is not None:
         # Caught by the job, and something else raised in its place: what it was told holds all the same.
@@ -92,6 +101,8 @@ def _text(error: BaseException) -> str:
 def _returned(result: Any, calls: Calls, keep_alive: KeepAlive) -> Ran:
     if calls.stopped is not None:
         return _stopped(calls.stopped, calls)
+    if _unstarted(result):
+        return _failed(Ending.ERROR, "the job returned a coroutine or generator: nothing of it was run", calls)
     if keep_alive.lost:
         return _failed(Ending.ERROR, "the lease was lost before the job returned", calls, gone=True)
     if calls.unknown:

@@ -6,15 +6,11 @@ import threading
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
-from botocore.exceptions import BotoCoreError, ClientError
-
 from functions.kit.clock import Clock
-from functions.kit.errors import RetryableError
 from functions.kit.logging import get_logger
 from functions.records.leases import Lease, LeaseLostError, Leases
 from functions.sdk.errors import LeaseGone, OutOfTimeError
 
-_TRANSIENT = (BotoCoreError, ClientError, RetryableError)
 _log = get_logger("worker")
 
 
@@ -94,7 +90,7 @@ class KeepAlive:
                 self._lost = True
                 _log.warning("lease lost", extra={"action": "lease_lost", "unit_id": self._lease.unit_id})
                 return False
-            except _TRANSIENT as error:
+            except Exception as error:  # noqa: BLE001 - whatever it is, the next beat must come
                 self.failures += 1
                 _log.warning(
                     "lease could not be extended",
@@ -107,7 +103,7 @@ class KeepAlive:
     def _extend_visibility(self) -> None:
         try:
             self._extend_messages()
-        except _TRANSIENT as error:
+        except Exception as error:  # noqa: BLE001 - as above
             _log.warning(
                 "messages could not be extended",
                 extra={"action": "visibility_failed", "unit_id": self._lease.unit_id, "error": type(error).__name__},

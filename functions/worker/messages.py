@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,8 @@ if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
 
 _BATCH = 10
-_MAX_LOCK = 256
+# Printable ASCII, as jobs, partitions and unit ids are made of, and no longer than a key of DynamoDB.
+_LOCK = re.compile(r"[!-~]{1,2048}")
 
 
 class BadMessageError(FinalError):
@@ -44,7 +46,7 @@ def parse(record: Mapping[str, Any]) -> Message:
         unit, lock = parse_unit_id(body["unit_id"]), body["lock"]
     except (BadUnitIdError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise BadMessageError("the body names no unit") from error
-    if not isinstance(lock, str) or not 0 < len(lock) <= _MAX_LOCK:
+    if not isinstance(lock, str) or _LOCK.fullmatch(lock) is None:
         raise BadMessageError("the body names no lock")
     return Message(
         message_id=record["messageId"],

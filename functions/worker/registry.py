@@ -37,7 +37,10 @@ class BundledRegistry:
         try:
             module = importlib.import_module(f"{_PACKAGE}.{module_name}")
             function = getattr(module, function_name)
-        except Exception as error:  # the user's module: whatever it raises on import is its job's failure alone
+        except (
+            Exception,
+            SystemExit,
+        ) as error:  # the user's module: what it raises on import is its job's failure alone
             raise JobNotLoadableError(f"{job.run} cannot be loaded: {type(error).__name__}: {error}") from error
         if not callable(function):
             raise JobNotLoadableError(f"{job.run} is no function")

@@ -109,7 +109,10 @@ class Worker:
         raise MessageReturnedError("the message comes back")
 
     def _keep_unseen(self, unfinished: Mapping[str, str]) -> None:
-        failed = self._visibility.set(list(unfinished.values()), self._unseen_s) if unfinished else 0
+        try:
+            failed = self._visibility.set(list(unfinished.values()), self._unseen_s) if unfinished else 0
+        except (BotoCoreError, ClientError, RetryableError):
+            failed = len(unfinished)  # they are worked all the same: hidden for as long as the queue itself says
         if failed:
             _log.warning("messages could not be kept unseen", extra={"action": "visibility_failed", "count": failed})
 
