@@ -11,11 +11,10 @@ from functions.kit.logging import get_logger
 from functions.monitor.candidates import Candidates
 from functions.monitor.evidence import Evidence
 from functions.monitor.expected import is_owed
-from functions.monitor.reasons import Reason
 from functions.monitor.system import View
 from functions.monitor.verdicts import Case, heals
 from functions.records.heartbeats import RELAY
-from functions.records.incidents import Incident, condition_of
+from functions.records.incidents import Incident
 from functions.records.stores import Stores
 from functions.records.unit_id import BadUnitIdError, UnitId, parse_unit_id
 
@@ -38,7 +37,7 @@ def build_cases(
         severities.setdefault(incident.subject, {})[incident.reason] = incident.severity
     units = {unit_id: _parsed(unit_id) for unit_id in found}
     paused = _paused(stores, {unit.job for unit in units.values() if unit}, view.now)
-    back_at = _back_at(stores, view.roles)
+    returned = view.position.returned
     cases: dict[str, Case] = {}
     for unit_id, evidence in found.items():
         unit = units[unit_id]
@@ -50,7 +49,7 @@ def build_cases(
             paused=unit is not None and unit.job in paused,
             open=severities.get(unit_id, {}),
         )
-        needed = (view.position.back_at, back_at.get(RELAY), back_at.get(case.pool_source or ""))
+        needed = (view.position.back_at, returned.get(RELAY), returned.get(case.pool_source or ""))
         cases[unit_id] = replace(case, roles_back_at=max((at for at in needed if at), default=None))
     return cases
 
@@ -75,16 +74,6 @@ def _paused(stores: Stores, jobs: set[str], now: datetime) -> set[str]:
         logger.exception("a control could not be read", action="controls")
         return set()
     return {name for name, control in controls.items() if control.paused_at(now)}
-
-
-def _back_at(stores: Stores, sources: Iterable[str]) -> dict[str, datetime]:
-    """When each source came back from a silence that was told."""
-    back: dict[str, datetime] = {}
-    for source in sources:
-        incident = stores.incidents.read(condition_of(Reason.HEARTBEAT, source))
-        if incident is not None and incident.resolved_at is not None:
-            back[source] = incident.resolved_at
-    return back
 
 
 def _partition(unit_id: str) -> str | None:

@@ -18,7 +18,7 @@ from functions.monitor.evidence import gather
 from functions.monitor.outbox import Outbox, Publisher
 from functions.monitor.position import Position, resume
 from functions.monitor.reasons import OF_UNITS, Finding, Reason
-from functions.monitor.roles import Role, covered, role, scheduler_role
+from functions.monitor.roles import Role, covered, left_alone, role, scheduler_role
 from functions.monitor.settings import MonitorSettings
 from functions.monitor.system import View, compared, over, wrong
 from functions.monitor.verdicts import Case, findings, resolution
@@ -100,7 +100,8 @@ class _Pass:
         self._troubled |= gathered.unread
         view = self._view(position, scheduler, candidates)
         cases = build_cases(self._stores, view, gathered.found, candidates, open_now)
-        self._judge(view, cases, open_now)
+        silent = self._judge(view, cases, open_now)
+        position = view.position.heard(silent, self._now)
         ahead = advanced(position, candidates, self._now)
         if not self._remember(watched, to_watch(candidates, cases, ahead), cases):
             ahead = position
@@ -125,13 +126,16 @@ class _Pass:
     def _view(self, position: Position, scheduler: SchedulerState | None, candidates: Candidates) -> View:
         pools = sorted({"default", *self._definitions.pools})
         roles = [scheduler_role(scheduler), *map(self._role, (RELAY, *map(worker_source, pools)))]
+        now, skew, since = self._now, self._settings.skew, position.there_since
+        silent = frozenset(one.source for one in roles if one.silent(now, skew, since, position.silent.get(one.source)))
         return View(
-            now=self._now,
-            skew=self._settings.skew,
-            position=position,
+            now=now,
+            skew=skew,
+            position=position.heard(silent, now),
             definitions=self._definitions,
             scheduler=scheduler,
-            roles={found.source: found for found in roles},
+            roles={one.source: one for one in roles},
+            silent=silent,
             broken=candidates.broken,
         )
 
@@ -149,9 +153,11 @@ class _Pass:
             with self._alone("send", incident.subject):
                 self._outbox.send_left_over(incident)
 
-    def _judge(self, view: View, cases: Mapping[str, Case], open_now: list[Incident]) -> None:
-        silent = view.silent(open_now)
-        for finding in [*wrong(view), *covered(self._of_units(cases), view.roles, silent)]:
+    def _judge(self, view: View, cases: Mapping[str, Case], open_now: list[Incident]) -> frozenset[str]:
+        """Opens and resolves; the sources that are silent."""
+        found = self._of_units(cases)
+        silent = view.silent | left_alone(found, view.roles)
+        for finding in [*wrong(view), *covered(found, view.roles, silent)]:
             with self._alone("open", finding.subject):
                 self._outbox.open(finding)
         for incident in [*open_now, *self._outbox.opened]:
@@ -159,6 +165,7 @@ class _Pass:
                 why = self._over(incident, view, silent, cases)
                 if why is not None:
                     self._outbox.resolve(incident, why)
+        return silent
 
     def _of_units(self, cases: Mapping[str, Case]) -> list[Finding]:
         found: list[Finding] = []
@@ -167,7 +174,7 @@ class _Pass:
                 found.extend(findings(case, self._now, self._settings.skew))
         return found
 
-    def _over(self, incident: Incident, view: View, silent: set[str], cases: Mapping[str, Case]) -> str | None:
+    def _over(self, incident: Incident, view: View, silent: frozenset[str], cases: Mapping[str, Case]) -> str | None:
         if incident.reason not in OF_UNITS:
             return over(incident, view, silent)
         case = cases.get(incident.subject)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from functions.kit.instants import from_text, to_text
@@ -11,6 +12,8 @@ from functions.records.heartbeats import Heartbeat
 
 # The cursors stay that far behind the clock: an index needs time to show what was written.
 TRAIL = timedelta(minutes=2)
+_RETURNED = "returned "
+_SILENT = "silent "
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,7 +21,8 @@ class Position:
     """`cursor`: the slots up to it are judged.  `due`: up to which the index of due units was read.
 
     `since` is the first pass ever, before which nothing is judged; `back_at` the return from the last own outage.
-    `differs_since`: when scheduler and monitor were first seen with different definitions.
+    `differs_since`: when scheduler and monitor were first seen with different definitions.  `silent` says since when
+    a role has been so, and `returned` when it came back from its last silence.
     """
 
     cursor: datetime
@@ -26,12 +30,20 @@ class Position:
     since: datetime
     back_at: datetime | None = None
     differs_since: datetime | None = None
+    silent: Mapping[str, datetime] = field(default_factory=dict[str, datetime])
+    returned: Mapping[str, datetime] = field(default_factory=dict[str, datetime])
     gap_from: datetime | None = None
     """The last pass before an outage that this pass ends; not kept."""
 
     @property
     def there_since(self) -> datetime:
         return self.back_at or self.since
+
+    def heard(self, silent: frozenset[str], now: datetime) -> Position:
+        """With the roles that are silent now; those that were and are not have returned."""
+        returned = {source: now for source in self.silent if source not in silent}
+        since = {source: self.silent.get(source, now) for source in silent}
+        return replace(self, silent=since, returned={**self.returned, **returned})
 
     def covered(self) -> dict[str, str]:
         instants = {
@@ -41,6 +53,8 @@ class Position:
             "back_at": self.back_at,
             "differs_since": self.differs_since,
         }
+        instants |= {f"{_RETURNED}{source}": instant for source, instant in self.returned.items()}
+        instants |= {f"{_SILENT}{source}": instant for source, instant in self.silent.items()}
         return {name: to_text(instant) for name, instant in instants.items() if instant is not None}
 
 
@@ -56,5 +70,11 @@ def resume(beat: Heartbeat | None, now: datetime, skew: timedelta) -> Position:
         since=kept.get("since", now),
         back_at=now if away else kept.get("back_at"),
         differs_since=kept.get("differs_since"),
+        silent=_of_sources(_SILENT, kept),
+        returned=_of_sources(_RETURNED, kept),
         gap_from=beat.beat_at if away else None,
     )
+
+
+def _of_sources(prefix: str, kept: Mapping[str, datetime]) -> dict[str, datetime]:
+    return {name.removeprefix(prefix): instant for name, instant in kept.items() if name.startswith(prefix)}

@@ -31,10 +31,13 @@ class Role:
     every_s: int
     detail: str
 
-    def silent(self, now: datetime, skew: timedelta, watched_since: datetime) -> bool:
-        """By its timer, counted from when we are there to hear it: our own outage is not its."""
+    def silent(self, now: datetime, skew: timedelta, watched_since: datetime, left_alone_at: datetime | None) -> bool:
+        """By its timer, counted from when we are there to hear it: our own outage is not its.
+
+        Without a timer: since it was found to leave units alone, until it works again.
+        """
         if self.every_s == 0:
-            return False
+            return left_alone_at is not None and (self.last is None or self.last <= left_alone_at)
         heard = max(self.last, watched_since) if self.last else watched_since
         return now > heard + patience(self.every_s) + skew
 
@@ -69,17 +72,21 @@ def own_gap(last: datetime, now: datetime) -> Finding:
     return Finding(reason=Reason.HEARTBEAT, subject=MONITOR, severity=PAGE, detail=detail)
 
 
-def covered(found: Iterable[Finding], roles: Mapping[str, Role], silent: set[str]) -> list[Finding]:
+def left_alone(found: Iterable[Finding], roles: Mapping[str, Role]) -> set[str]:
+    """Pools without a timer that are silent by what they leave undone: several units due, and no beat since."""
+    waiting: dict[str, list[Finding]] = defaultdict(list)
+    for finding in found:
+        if finding.reason is Reason.NOT_STARTED and finding.pool is not None and finding.pool in roles:
+            waiting[finding.pool].append(finding)
+    return {pool for pool, units in waiting.items() if _never_came(roles[pool], units)}
+
+
+def covered(found: Iterable[Finding], roles: Mapping[str, Role], silent: frozenset[str]) -> list[Finding]:
     """The findings with each silent role told once, and without what follows from its silence.
 
-    `silent` are the sources that are so by their timer, or whose incident is still open.
+    A lost worker is told instead of its silent pool.
     """
     every = list(found)
-    waiting: dict[str, list[Finding]] = defaultdict(list)
-    for finding in every:
-        if finding.reason is Reason.NOT_STARTED and finding.pool is not None:
-            waiting[finding.pool].append(finding)
-    silent = silent | {pool for pool, units in waiting.items() if _never_came(roles.get(pool), units)}
     lost = {finding.pool for finding in every if finding.reason is Reason.WORKER_LOST}
     told = [silent_role(roles[source]) for source in sorted(silent - lost) if source in roles]
     follows = (
@@ -88,8 +95,8 @@ def covered(found: Iterable[Finding], roles: Mapping[str, Role], silent: set[str
     return told + [finding for finding, part in zip(every, follows, strict=True) if not part]
 
 
-def _never_came(pool: Role | None, units: Sequence[Finding]) -> bool:
-    if pool is None or pool.every_s != 0 or len(units) < _UNITS_OF_A_SILENT_POOL:
+def _never_came(pool: Role, units: Sequence[Finding]) -> bool:
+    if pool.every_s != 0 or len(units) < _UNITS_OF_A_SILENT_POOL:
         return False
     due = min(unit.run_at for unit in units if unit.run_at is not None)
     return pool.last is None or pool.last < due

@@ -20,7 +20,11 @@ _DEPLOYMENT = timedelta(minutes=10)
 
 @dataclass(frozen=True, kw_only=True)
 class View:
-    """What one pass sees of the installation.  `broken` are jobs whose schedule cannot be evaluated, with reasons."""
+    """What one pass sees of the installation.
+
+    `silent` are the sources that are so by their own beats.  `broken` are jobs whose schedule cannot be evaluated, with
+    the reasons.
+    """
 
     now: datetime
     skew: timedelta
@@ -28,23 +32,12 @@ class View:
     definitions: Definitions
     scheduler: SchedulerState | None
     roles: Mapping[str, Role]
+    silent: frozenset[str]
     broken: Mapping[str, str]
 
     @property
     def bad(self) -> dict[str, str]:
         return {bad.job: bad.message for bad in self.definitions.bad} | dict(self.broken)
-
-    def silent(self, open_now: list[Incident]) -> set[str]:
-        """Sources silent by their timer, and pools without one that have not worked since they were told silent."""
-        silent = {
-            source for source, role in self.roles.items() if role.silent(self.now, self.skew, self.position.there_since)
-        }
-        told = {incident.subject: incident for incident in open_now if incident.reason == Reason.HEARTBEAT}
-        return silent | {source for source, incident in told.items() if self._still_untimed_silent(source, incident)}
-
-    def _still_untimed_silent(self, source: str, incident: Incident) -> bool:
-        role = self.roles.get(source)
-        return role is not None and role.every_s == 0 and (role.last is None or role.last <= incident.opened_at)
 
 
 def compared(position: Position, scheduler: SchedulerState | None, version: str, now: datetime) -> Position:
@@ -68,7 +61,7 @@ def wrong(view: View) -> Iterator[Finding]:
         yield Finding(reason=Reason.DEFINITIONS_DIFFER, subject=SCHEDULER, severity=PAGE, detail=detail)
 
 
-def over(incident: Incident, view: View, silent: set[str]) -> str | None:
+def over(incident: Incident, view: View, silent: frozenset[str]) -> str | None:
     """Why an open incident of the installation is over; None while it is not."""
     match incident.reason:
         case Reason.BAD_DEFINITION if incident.subject not in view.bad:
