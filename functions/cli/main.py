@@ -20,6 +20,7 @@ COMMANDS = {
     "status": "status",
     "show": "show",
     "trigger": "trigger",
+    "decide": "decide",
     "drill": "drill",
 }
 

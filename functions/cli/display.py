@@ -1,0 +1,61 @@
+"""How commands show times, texts and tables."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, tzinfo
+
+from rich.table import Table
+
+from functions.cli.stage import Stage
+from functions.kit import aws
+from functions.kit.instants import to_text
+
+_UNITS = (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1))
+
+
+def plain(text: str | None) -> str:
+    """What stands in a record must not steer the terminal."""
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text or "")
+
+
+def table(*columns: str, wrap: str = "") -> Table:
+    """Without lines; `wrap` is the column that gives way where the terminal is narrow."""
+    made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for column in columns:
+        made.add_column(column, no_wrap=column != wrap, overflow="fold")
+    return made
+
+
+def span(length: timedelta) -> str:
+    """`41s`, `2m`, `5h48m`, `3d4h`: the two largest units of a length, minutes and seconds apart."""
+    seconds = max(0, int(length.total_seconds()))
+    parts: list[str] = []
+    for unit, size in _UNITS:
+        count, seconds = divmod(seconds, size)
+        if count or (parts and unit != "s"):
+            parts.append(f"{count}{unit}")
+        if len(parts) == 2 or (parts and unit == "m"):  # noqa: PLR2004 - the two of the docstring
+            break
+    return "".join(part for n, part in enumerate(parts) if n == 0 or not part.startswith("0")) or "0s"
+
+
+def both_times(instant: datetime, zone: tzinfo) -> str:
+    """UTC, and the wall clock of the job's zone with its offset where that is another."""
+    local = instant.astimezone(zone)
+    if local.utcoffset() == timedelta(0):
+        return to_text(instant)
+    return f"{to_text(instant)}   {local:%a} {local.isoformat(sep=' ', timespec='seconds')} {plain(str(zone))}"
+
+
+def where(stage: Stage) -> str:
+    """`prod · 1111-2222-3333 · eu-central-1`: what a person must see before they act."""
+    if stage.local is not None:
+        return f"{stage.name} · this machine"
+    account = stage.account
+    shown = f"{account[:4]}-{account[4:8]}-{account[8:]}"
+    return f"{stage.name} · {shown} · {region(stage)}"
+
+
+def region(stage: Stage) -> str:
+    del stage  # its environment is this process's by now
+    return str(aws.client("sts").meta.region_name)

@@ -1,0 +1,167 @@
+"""One unit as a document: what `show` prints, and what `--json` promises."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from datetime import datetime, timedelta, tzinfo
+from typing import Any, cast
+
+from functions.cli.finding import lock_of
+from functions.cli.stage import NoInstallationError, Stage
+from functions.kit.instants import to_text, to_text_ms
+from functions.records.effects import DONE, EffectRecord
+from functions.records.entries import Entry, Hold, Journal, entry_key
+from functions.records.incidents import OPEN, Incident
+from functions.records.inventory import Row
+from functions.records.states import UnitState
+from functions.records.unit_id import BadUnitIdError, UnitId, parse_unit_id
+from functions.records.units import UnitRecords, read_unit
+from functions.schedules.model import Job
+from functions.schedules.zones import load_zone
+from functions.sdk.calls import STEP_LABEL
+
+EFFECT_DONE, EFFECT_RUNNING, EFFECT_UNKNOWN = "done", "in_progress", "unknown"
+
+
+@dataclass(frozen=True, kw_only=True)
+class EffectLine:
+    """`state` is done, in_progress (its caller holds the lease), or unknown: called, and no answer recorded."""
+
+    label: str
+    key: str
+    state: str
+    called_at: datetime
+    done_at: datetime | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnitPage:
+    """A unit and all that belongs to it.  `job` is None where the definitions here do not know it."""
+
+    records: UnitRecords
+    state: UnitState
+    job: Job | None
+    effects: tuple[EffectLine, ...]
+    incidents: tuple[Incident, ...]
+
+    @property
+    def row(self) -> Row | None:
+        return self.records.row if isinstance(self.records.row, Row) else None
+
+    @property
+    def unit(self) -> UnitId | None:
+        try:
+            return parse_unit_id(self.records.unit_id)
+        except BadUnitIdError:
+            return None
+
+    @property
+    def slot(self) -> datetime | None:
+        completion = self.records.journal.completion
+        return self.row.slot if self.row else completion.slot if completion else self.unit.slot if self.unit else None
+
+    @property
+    def zone(self) -> tzinfo:
+        return load_zone(self.job.timezone if self.job else "UTC")
+
+    @property
+    def promised_by(self) -> datetime | None:
+        if self.job is None or self.records.run_at is None:
+            return None
+        return self.records.run_at + timedelta(seconds=self.job.complete_within_s)
+
+
+def page_of(stage: Stage, unit_id: str) -> UnitPage:
+    """Read the unit, its ledger and its open incidents."""
+    records = read_unit(stage.stores, unit_id, lock_of(stage))
+    listed = stage.stores.incidents.listed()
+    return UnitPage(
+        records=records,
+        state=records.state(stage.clock.now(), stage.stores.skew),
+        job=_job(stage, unit_id),
+        effects=tuple(_effects(stage, records)),
+        incidents=tuple(found for found in listed if found.state == OPEN and found.subject == unit_id),
+    )
+
+
+def entries_of(journal: Journal) -> list[Entry]:
+    """All entries that can be read, by time."""
+    found: list[Entry] = [
+        *journal.attempts,
+        *journal.holds,
+        *journal.reviews,
+        *journal.duplicates,
+        *journal.stale,
+        *([journal.completion] if journal.completion else []),
+    ]
+    return sorted(found, key=lambda entry: (entry_at(entry), entry_key(entry)))
+
+
+def entry_at(entry: Entry) -> datetime:
+    finished = getattr(entry, "finished", None)
+    return finished if isinstance(finished, datetime) else cast("Any", entry).at
+
+
+def document(page: UnitPage) -> dict[str, Any]:
+    """The contract of `show --json`: a unit as in the list of units, with its entries and effects."""
+    journal = page.records.journal
+    run_at = page.records.run_at
+    return {
+        "unit_id": page.records.unit_id,
+        "job": page.row.job if page.row else page.unit.job if page.unit else None,
+        "partition": page.row.partition if page.row else page.unit.partition if page.unit else None,
+        "slot": to_text(page.slot) if page.slot else None,
+        "run_at": to_text_ms(run_at) if run_at else None,
+        "state": str(page.state.state),
+        "reason": page.state.reason,
+        "attempts": len(journal.all_attempts),
+        "incident": page.incidents[0].incident_id if page.incidents else None,
+        "entries": [{"entry": entry_key(entry), **_plain(entry)} for entry in entries_of(journal)]
+        + [{"entry": entry, "unreadable": True} for entry in journal.unreadable],
+        "effects": [_plain(effect) for effect in page.effects],
+    }
+
+
+def _effects(stage: Stage, records: UnitRecords) -> list[EffectLine]:
+    """By the ledger, which a retry shares with the unit that it retries; steps are no effects."""
+    row = records.row
+    of = row.effects_of if isinstance(row, Row) and row.effects_of else records.unit_id
+    found = stage.stores.effects.of_unit(of)
+    return [_effect(record, records) for record in found if not record.label.startswith(STEP_LABEL)]
+
+
+def _effect(record: EffectRecord, records: UnitRecords) -> EffectLine:
+    holder = records.lease.owner if records.lease else None
+    ended = {entry.owner for entry in (*records.journal.attempts, *records.journal.holds)}
+    if record.status == DONE:
+        state = EFFECT_DONE
+    elif record.owner == holder and holder not in ended and records.journal.completion is None:
+        state = EFFECT_RUNNING
+    else:
+        state = EFFECT_UNKNOWN
+    return EffectLine(
+        label=record.label, key=record.key, state=state, called_at=record.called_at, done_at=record.done_at
+    )
+
+
+def _job(stage: Stage, unit_id: str) -> Job | None:
+    try:
+        return stage.definitions.jobs.get(parse_unit_id(unit_id).job)
+    except (NoInstallationError, BadUnitIdError):
+        return None
+
+
+def _plain(value: Any) -> Any:
+    """As JSON: instants as text, records as objects."""
+    if isinstance(value, datetime):
+        return to_text_ms(value)
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, tuple):
+        return [_plain(part) for part in cast("Sequence[Any]", value)]
+    return str(value) if isinstance(value, str) else value
+
+
+def open_holds(page: UnitPage) -> tuple[Hold, ...]:
+    return () if page.records.journal.completion else page.records.journal.open_holds
