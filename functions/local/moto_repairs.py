@@ -1,19 +1,34 @@
-"""Two repairs of moto 5.2.5 that an emulator running for hours needs, applied in the emulator's process only."""
+"""Three repairs of moto 5.2.5 that an emulator running for hours needs, applied in the emulator's process only."""
 
 from __future__ import annotations
 
-from typing import Any
+import threading
+import time
+from contextlib import suppress
+from functools import partial
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
 
+import requests
 from moto.core.common_models import BaseModel
 from moto.dynamodbstreams.models import ShardIterator
+from moto.sns import models as sns
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 KEPT_ITERATORS = 1_000
 """AWS lets an iterator expire after 15 minutes; moto never does.  The oldest beyond so many are dropped."""
+
+DELIVERY_TIMEOUT_S = 5.0
+DELIVERY_PAUSES_S = (1.0, 5.0, 20.0, 60.0)
+"""Between the tries of one delivery.  SNS retries an HTTP endpoint for an hour by default; here a minute will do."""
 
 
 def apply() -> None:
     _forget_instances()
     _let_iterators_follow_their_table()
+    _let_publishing_succeed_without_the_subscriber()
 
 
 def _forget_instances() -> None:
@@ -39,3 +54,27 @@ def _let_iterators_follow_their_table() -> None:
         return get(self, limit)
 
     ShardIterator.get = get_from_table
+
+
+def _let_publishing_succeed_without_the_subscriber() -> None:
+    """`Publish` would fail with an HTML page when a subscriber is down, and hang with one that hangs; SNS retries."""
+    publish = sns.Subscription.publish
+    module, subscription = cast("Any", sns), cast("Any", sns.Subscription)
+    module.requests = SimpleNamespace(post=partial(requests.post, timeout=DELIVERY_TIMEOUT_S))
+
+    def publish_or_retry(self: sns.Subscription, message: str, message_id: str, **rest: Any) -> None:
+        deliver = partial(publish, self, message, message_id, **rest)
+        try:
+            deliver()
+        except requests.RequestException:
+            threading.Thread(target=_retry, args=(deliver,), name="sns-delivery", daemon=True).start()
+
+    subscription.publish = publish_or_retry
+
+
+def _retry(deliver: Callable[[], None]) -> None:
+    for pause_s in DELIVERY_PAUSES_S:
+        time.sleep(pause_s)
+        with suppress(requests.RequestException):
+            deliver()
+            return

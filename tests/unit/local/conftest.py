@@ -23,10 +23,10 @@ START = datetime(2026, 11, 29, 6, 0, tzinfo=UTC)
 
 
 @contextmanager
-def serving(database: Path, clock: Clock, *, key_required: bool = False) -> Generator[str]:
+def serving(store: ReceiverStore, clock: Clock, *, port: int = 0, key_required: bool = False) -> Generator[str]:
     """A receiver in this process, so that its clock is ours: its URL."""
-    service = EffectService(store=ReceiverStore(database), clock=clock, key_required=key_required)
-    with Server(processes.listen(0), service) as server:
+    service = EffectService(store=store, clock=clock, key_required=key_required)
+    with Server(processes.listen(port), service) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         try:
@@ -48,5 +48,5 @@ def database(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def receiver(database: Path, clock: SettableClock) -> Iterator[str]:
-    with serving(database, clock) as url:
+    with serving(ReceiverStore(database), clock) as url:
         yield url

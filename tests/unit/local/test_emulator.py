@@ -11,15 +11,22 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
+from functions.local import processes
 from functions.local.emulator import Emulator, OneAtATime, is_dynamodb
 from functions.local.processes import NotStartedError, PortTakenError
+from functions.local.receiver import ReceiverLog
+from functions.local.receiver.store import Alert, ReceiverStore
 from tests.support.http import request
+from tests.unit.local.conftest import serving
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from datetime import datetime
     from pathlib import Path
 
     from mypy_boto3_dynamodb import DynamoDBClient
+
+    from functions.kit.clock import SettableClock
 
 DYNAMODB = {"HTTP_X_AMZ_TARGET": "DynamoDB_20120810.PutItem"}
 QUEUE = {"HTTP_X_AMZ_TARGET": "AmazonSQS.SendMessage"}
@@ -160,6 +167,27 @@ def test_an_iterator_still_sees_new_records_after_a_transaction_was_refused(
     records = streams.get_records(ShardIterator=held)["Records"]
     keys = [record.get("dynamodb", {}).get("Keys", {}).get("pk", {}).get("S") for record in records]
     assert keys == ["taken", "afterwards"]
+
+
+def test_publishing_succeeds_while_the_subscriber_is_down_and_the_message_follows(
+    moto_endpoint: str, database: Path, clock: SettableClock
+) -> None:
+    with processes.listen(0) as reserved:
+        port = reserved.getsockname()[1]
+    sns = boto3.client("sns", endpoint_url=moto_endpoint, config=Config(retries={"total_max_attempts": 1}))
+    topic = sns.create_topic(Name="emulator")["TopicArn"]
+    sns.subscribe(TopicArn=topic, Protocol="http", Endpoint=f"http://127.0.0.1:{port}/sns")
+    sns.publish(TopicArn=topic, Message='{"reason": "worker_lost"}')
+    arrived = threading.Event()
+
+    class Told(ReceiverStore):
+        def note_alert(self, alert: Alert, at: datetime) -> None:
+            super().note_alert(alert, at)
+            arrived.set()
+
+    with serving(Told(database), clock, port=port) as url:
+        assert arrived.wait(timeout=30)
+        assert ReceiverLog(url=url).alerts() == ["worker_lost"]
 
 
 def test_what_it_served_is_not_kept_in_memory(table: DynamoDBClient, moto_endpoint: str) -> None:

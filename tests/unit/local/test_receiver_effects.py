@@ -13,6 +13,7 @@ import pytest
 from functions.kit.clock import SettableClock
 from functions.local.receiver import ReceiverLog
 from functions.local.receiver.effects import key_of
+from functions.local.receiver.store import ReceiverStore
 from tests.support.http import Answer, request
 from tests.unit.local.conftest import START, serving
 
@@ -63,7 +64,7 @@ def test_a_key_used_for_another_request_is_refused_with_422(receiver: str, other
 
 def test_a_key_that_is_being_worked_on_is_refused_with_409_and_another_body_with_422(database: Path) -> None:
     clock = BusyClock()
-    with serving(database, clock) as url, ThreadPoolExecutor(1) as pool:
+    with serving(ReceiverStore(database), clock) as url, ThreadPoolExecutor(1) as pool:
         working = pool.submit(charge, url, "k1", query="delay=5")
         try:
             assert clock.sleeping.wait(timeout=30)
@@ -90,7 +91,7 @@ def test_a_request_without_a_key_is_applied_every_time(receiver: str) -> None:
 
 
 def test_a_receiver_that_demands_keys_answers_400_without_one(database: Path, clock: SettableClock) -> None:
-    with serving(database, clock, key_required=True) as url:
+    with serving(ReceiverStore(database), clock, key_required=True) as url:
         assert charge(url).status == 400
         assert charge(url, "k1").status == 201
         assert statuses(url) == ["key_required", "applied"]
