@@ -36,7 +36,8 @@ _HEADLINES = {
 
 def plain(text: str) -> str:
     """One line, without what is not printable, and bounded."""
-    return bounded("".join(char if char.isprintable() else " " for char in text), _FIELD_BYTES)
+    head = text[: _FIELD_BYTES + 1]  # a character is a byte or more
+    return bounded("".join(char if char.isprintable() else " " for char in head), _FIELD_BYTES)
 
 
 def subject(incident: Incident, state: str, stage: str) -> str:
@@ -51,7 +52,7 @@ def subject(incident: Incident, state: str, stage: str) -> str:
 def for_people(incident: Incident, state: str, stage: str, zone: str | None) -> str:
     """The text of the message; `zone` is the job's, for the slot's local time."""
     lines = [f"[{_loudness(incident, state)}] {_headline(incident)} ({stage})", ""]
-    lines += [f"  {name:<8}{plain(text)}" for name, text in _fields(incident, state, stage, zone)]
+    lines += [f"  {name:<9}{plain(text)}" for name, text in _fields(incident, state, stage, zone)]
     return bounded("\n".join(lines), _BODY_BYTES)
 
 

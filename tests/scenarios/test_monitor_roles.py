@@ -28,6 +28,7 @@ def work_all(world: World, clock: str, *, start: str) -> None:
 # --- the scheduler ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_f03_i08_a_silent_scheduler_is_one_incident_however_many_schedules_it_has():
     """F03: 40 minutes without a tick, 200 schedules: one alert, and its end."""
     world = many(200)
