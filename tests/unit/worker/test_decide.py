@@ -1,0 +1,184 @@
+"""What becomes of a unit, by what its records say.  The first thing that applies decides."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from functions.records.controls import Control
+from functions.records.entries import Attempt, Completion, Ending, Hold, Journal, Outcome, Review, Verdict
+from functions.records.inventory import Row
+from functions.schedules.definitions import Job
+from functions.worker.decide import Conclude, Decision, Later, Leave, Repeat, Start, decide
+from tests.support.jobs import a_job
+
+NOW = datetime(2026, 11, 29, 6, 0, tzinfo=UTC)
+PAUSED = Control(job="nightly", paused=True)
+
+
+def minutes(count: float) -> timedelta:
+    return timedelta(minutes=count)
+
+
+def row(**fields: Any) -> Row:
+    base: dict[str, Any] = {
+        "unit_id": "nightly@2026-11-29T06:00:00Z",
+        "job": "nightly",
+        "partition": None,
+        "slot": NOW,
+        "run_at": NOW,
+        "lock": "nightly",
+        "origin": "schedule",
+        "created_at": NOW,
+    }
+    return Row(**(base | fields))
+
+
+def attempt(number: int = 1, *, ending: Ending = Ending.ERROR, retry_at: datetime | None = None) -> Attempt:
+    at = NOW - minutes(60 - number)
+    return Attempt(owner=f"o{number}", ending=ending, started=at, finished=at, retry_at=retry_at)
+
+
+def review(number: int, verdict: Verdict, *, hold: str | None = None) -> Review:
+    effect = "charge" if hold else None
+    return Review(number=number, verdict=verdict, by="ann", at=NOW, hold=hold, effect=effect, effect_owner="o1")
+
+
+def hold(owner: str) -> Hold:
+    return Hold(owner=owner, effect="charge", key="k", effect_owner="o1", called_at=NOW, at=NOW)
+
+
+COMPLETION = Completion(
+    outcome=Outcome.SUCCEEDED,
+    owner="o1",
+    job="nightly",
+    partition=None,
+    slot=NOW,
+    run_at=NOW,
+    started=NOW,
+    finished=NOW,
+)
+
+
+def decided(
+    written: Row | None = None, control: Control | None = None, job: Job | None = None, **journal: Any
+) -> Decision:
+    known = Journal(unit_id="nightly@2026-11-29T06:00:00Z", **journal)
+    return decide(written or row(), control, known, job or a_job(), NOW)
+
+
+def test_a_due_unit_starts_as_the_first_attempt_at_its_run_at() -> None:
+    assert decided() == Start(attempt=1, at=NOW)
+
+
+@pytest.mark.parametrize(
+    "also",
+    [
+        {"written": row(state="suppressed", reason="paused")},
+        {"holds": (hold("o2"),)},
+        {"reviews": (review(1, Verdict.ABANDON),)},
+        {"control": PAUSED},
+        {"attempts": tuple(attempt(n) for n in range(1, 9))},
+        {"written": row(run_at=NOW + minutes(60))},
+        {"job": a_job(start_deadline_s=1), "written": row(run_at=NOW - minutes(60))},
+        {"written": row(needs_review=True)},
+    ],
+    ids=["suppressed", "on hold", "abandoned", "paused", "used up", "early", "expired", "unapproved"],
+)
+def test_a_completion_is_a_repetition_whatever_else_is_true(also: dict[str, Any]) -> None:
+    assert decided(completion=COMPLETION, **also) == Repeat()
+    assert decided(unreadable=("completion",), **also) == Repeat()
+
+
+def test_another_entry_that_cannot_be_read_is_no_completion() -> None:
+    assert decided(unreadable=("duplicate#m1",)) == Start(attempt=1, at=NOW)
+
+
+def test_a_suppressed_row_is_left_with_its_reason() -> None:
+    assert decided(row(state="suppressed", reason="dst_gap")) == Leave(why="dst_gap")
+    assert decided(row(state="suppressed"), reviews=(review(1, Verdict.REJECT),)) == Leave(why="suppressed")
+
+
+def test_an_open_hold_comes_before_any_policy_and_any_other_word() -> None:
+    assert decided(holds=(hold("o2"),), control=PAUSED) == Leave(why="on hold")
+    assert decided(holds=(hold("o2"),), reviews=(review(1, Verdict.APPROVE),)) == Leave(why="on hold")
+
+
+def test_an_answered_hold_lets_the_unit_go_on_and_the_next_one_stops_it_again() -> None:
+    answered = (review(1, Verdict.DID_NOT_HAPPEN, hold="o2"),)
+    assert decided(holds=(hold("o2"),), reviews=answered, attempts=(attempt(),)) == Start(attempt=2, at=NOW)
+    assert decided(holds=(hold("o2"), hold("o3")), reviews=answered) == Leave(why="on hold")
+
+
+def test_abandoned_is_failed_and_rejected_is_cancelled_also_while_paused() -> None:
+    abandoned = (review(1, Verdict.ABANDON, hold="o2"),)
+    assert decided(holds=(hold("o2"),), reviews=abandoned, control=PAUSED) == Conclude(
+        outcome=Outcome.FAILED, reason="abandoned"
+    )
+    assert decided(reviews=(review(1, Verdict.APPROVE), review(2, Verdict.REJECT))) == Conclude(
+        outcome=Outcome.CANCELLED, reason="rejected"
+    )
+
+
+def test_a_unit_that_needs_review_waits_for_an_approval_and_no_other_word_is_one() -> None:
+    assert decided(row(needs_review=True)) == Leave(why="needs review")
+    assert decided(row(needs_review=True), PAUSED) == Leave(why="needs review")
+    happened = (review(1, Verdict.HAPPENED),)
+    assert decided(row(needs_review=True), reviews=happened) == Leave(why="needs review")
+    assert decided(row(needs_review=True), reviews=(review(1, Verdict.APPROVE),)) == Start(attempt=1, at=NOW)
+
+
+def test_a_pause_skips_what_never_started_and_holds_back_what_did() -> None:
+    assert decided(control=PAUSED) == Conclude(outcome=Outcome.SKIPPED, reason="paused")
+    assert decided(control=PAUSED, attempts=(attempt(),)) == Later(at=NOW + minutes(5), why="paused")
+    until = Control(job="nightly", paused=True, until=NOW + minutes(90))
+    assert decided(control=until, attempts=(attempt(),)) == Later(at=NOW + minutes(90), why="paused")
+
+
+def test_a_pause_that_is_over_or_was_lifted_is_none() -> None:
+    over = Control(job="nightly", paused=True, until=NOW)
+    assert decided(control=over) == Start(attempt=1, at=NOW)
+    assert decided(control=Control(job="nightly", paused=False)) == Start(attempt=1, at=NOW)
+
+
+def test_a_start_deadline_counts_from_run_at_and_only_for_what_never_started() -> None:
+    job = a_job(start_deadline_s=600)
+    expired = Conclude(outcome=Outcome.EXPIRED, reason="start_deadline")
+    late = row(run_at=NOW - timedelta(seconds=601))
+    assert decided(late, job=job) == expired
+    assert decided(row(run_at=NOW - timedelta(seconds=600)), job=job) == Start(attempt=1, at=NOW - minutes(10))
+    assert decided(late, job=job, attempts=(attempt(),)) == Start(attempt=2, at=late.run_at)
+    assert decided(late, PAUSED, job) == Conclude(outcome=Outcome.SKIPPED, reason="paused")
+
+
+@pytest.mark.parametrize("used", [1, 2, 3, 20])
+def test_attempts_of_any_ending_count_and_none_is_begun_beyond_what_the_job_allows(used: int) -> None:
+    endings = [Ending.LOST, Ending.ERROR, Ending.RETRY]
+    attempts = tuple(attempt(n, ending=endings[n % 3]) for n in range(1, used + 1))
+    assert decided(job=a_job(attempts=used), attempts=attempts) == Conclude(
+        outcome=Outcome.FAILED, reason="attempts used up"
+    )
+    assert decided(job=a_job(attempts=used + 1), attempts=attempts) == Start(attempt=used + 1, at=NOW)
+
+
+def test_a_job_that_is_not_known_here_is_tried_three_times() -> None:
+    known = Journal(unit_id="x", attempts=(attempt(1), attempt(2)))
+    assert decide(row(), None, known, None, NOW) == Start(attempt=3, at=NOW)
+    used_up = Journal(unit_id="x", attempts=(attempt(1), attempt(2), attempt(3)))
+    assert decide(row(), None, used_up, None, NOW) == Conclude(outcome=Outcome.FAILED, reason="attempts used up")
+
+
+def test_up_to_three_seconds_early_waits_here_and_more_comes_back() -> None:
+    soon = NOW + timedelta(seconds=3)
+    assert decided(row(run_at=soon)) == Start(attempt=1, at=soon)
+    later = soon + timedelta(milliseconds=1)
+    assert decided(row(run_at=later)) == Later(at=later, why="early")
+
+
+def test_the_last_attempt_says_when_the_next_one_may_begin() -> None:
+    at = NOW + minutes(4)
+    assert decided(attempts=(attempt(1, retry_at=at),)) == Later(at=at, why="early")
+    assert decided(attempts=(attempt(1, retry_at=at), attempt(2, ending=Ending.LOST))) == Start(attempt=3, at=NOW)
+    assert decided(attempts=(attempt(1, retry_at=NOW - minutes(1)),)) == Start(attempt=2, at=NOW)
