@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -136,7 +137,7 @@ def test_an_end_that_meets_a_completion_of_anothers_leaves_it_and_frees_its_own_
         "elsewhere", owner="other", unit_id=CHARGE, now=SLOT, until=SLOT + timedelta(hours=1)
     )
     assert isinstance(lease, Lease)
-    theirs = Unit(**(vars(attempted.unit) | {"lease": lease}))
+    theirs = replace(attempted.unit, lease=lease)
     other.endings.concluded(theirs, Conclude(outcome=Outcome.CANCELLED, reason="by hand"))
 
     assert isinstance(attempted.every_end()[how](), Return)
