@@ -88,9 +88,7 @@ class DynamoDatabase:
     def find(self, query: Find) -> Iterator[Item]:
         expression = Expression()
         name, value = query.key
-        condition = f"{expression.name(name)} = {expression.value(value)}"
-        if query.sort is not None:
-            condition += _sort_condition(query, query.sort, expression)
+        condition = f"{expression.name(name)} = {expression.value(value)}" + _sort_condition(query, expression)
         request: dict[str, Any] = {
             "TableName": self._names[query.table],
             "KeyConditionExpression": condition,
@@ -140,9 +138,7 @@ class DynamoDatabase:
                     old: Any = error.response.get("Item")
                     raise ConditionRefusedError(condition.name, from_item(old) if old else None) from error
                 if code == "ValidationException":
-                    raise BadRequestError(
-                        "DynamoDB refuses a write whatever is stored: an item is too large"
-                    ) from error
+                    raise BadRequestError("DynamoDB refuses a write whatever is stored") from error
                 if code not in _TRY_AGAIN:
                     raise
             self._sleep(_wait(attempt))
@@ -205,17 +201,17 @@ def _condition(expression: Expression, condition: Condition | None) -> dict[str,
     }
 
 
-def _sort_condition(query: Find, sort: str, expression: Expression) -> str:
-    name = expression.name(sort)
+def _sort_condition(query: Find, expression: Expression) -> str:
+    if query.sort is None or (query.starts_with, query.at_least, query.at_most) == (None, None, None):
+        return ""  # a placeholder that is not used is refused
+    name = expression.name(query.sort)
     if query.starts_with is not None:
         return f" AND begins_with({name}, {expression.value(query.starts_with)})"
     if query.at_least is not None and query.at_most is not None:
         return f" AND {name} BETWEEN {expression.value(query.at_least)} AND {expression.value(query.at_most)}"
     if query.at_least is not None:
         return f" AND {name} >= {expression.value(query.at_least)}"
-    if query.at_most is not None:
-        return f" AND {name} <= {expression.value(query.at_most)}"
-    return ""
+    return f" AND {name} <= {expression.value(query.at_most)}"
 
 
 def _judge(error: ClientError, writes: Sequence[Write]) -> None:
@@ -228,9 +224,7 @@ def _judge(error: ClientError, writes: Sequence[Write]) -> None:
     if "ConditionalCheckFailed" in codes:
         _refuse(reasons, writes)
     if "ValidationError" in codes or "ItemCollectionSizeLimitExceeded" in codes:
-        raise BadRequestError(
-            "DynamoDB refuses a transaction whatever is stored: an item of it is too large"
-        ) from error
+        raise BadRequestError("DynamoDB refuses a transaction whatever is stored") from error
     raise error
 
 

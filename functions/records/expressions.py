@@ -52,6 +52,8 @@ class Expression:
                 return f"{self.name(path)} < {self.value(value)}"
             case AtMost(path, value):
                 return f"{self.name(path)} <= {self.value(value)}"
+            case Every((only,)) | Either((only,)):
+                return self.condition(only)  # DynamoDB refuses redundant parentheses
             case Every(clauses):
                 return "(" + " AND ".join(self.condition(part) for part in clauses) + ")"
             case Either(clauses):

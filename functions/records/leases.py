@@ -141,8 +141,10 @@ class Leases:
         """Free it outside an ending, where nothing is to be written down.  False if it was no longer ours: no harm."""
         try:
             self._database.change(freeing(lease, now))
-        except ConditionRefusedError:
-            return False
+        except ConditionRefusedError as refused:
+            # Free under our token: only we can have freed it, in a write whose answer was lost.
+            found = refused.item
+            return found is not None and "owner" not in found and found["token"] == lease.token
         return True
 
     def read(self, lock: str) -> Lease | LeftTo | None:

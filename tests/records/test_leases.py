@@ -1,0 +1,243 @@
+"""One holder per lock, a token that always rises, evidence of every dead holder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+
+from functions.kit.instants import to_epoch_s, to_ms
+from functions.records.database import Change, Item, Put, Remove
+from functions.records.leases import DeadHolder, Lease, LeaseLostError, Leases, LeftTo
+from functions.records.stores import Stores
+from tests.records.backends import Guarded
+from tests.records.builders import LOCK, NOW, SKEW, UNIT, after, taken, unit
+
+
+def test_a_free_lock_is_taken_and_shows_who_holds_it(stores: Stores) -> None:
+    lease = taken(stores.leases, "a", until=after(60))
+
+    assert stores.leases.read(LOCK) == lease
+    assert (lease.unit_id, lease.acquired_at, lease.beat_at, lease.expires_at) == (UNIT, NOW, NOW, after(60))
+    assert lease.lost == ()
+
+
+def test_a_held_lock_shows_its_holder_and_stays_as_it_is(stores: Stores) -> None:
+    held = taken(stores.leases, "a")
+
+    found = stores.leases.take(LOCK, owner="b", unit_id=unit(1), now=after(30), until=after(90))
+
+    assert found == held
+    assert stores.leases.read(LOCK) == held
+
+
+@pytest.mark.parametrize(("seconds", "taken_over"), [(60, False), (65, False), (65.001, True)])
+def test_an_expired_lease_is_taken_over_only_beyond_the_skew(seconds: float, taken_over: bool, stores: Stores) -> None:  # noqa: FBT001
+    dead = taken(stores.leases, "a", until=after(60))
+
+    found = stores.leases.take(LOCK, owner="b", unit_id=unit(1), now=after(seconds), until=after(200))
+
+    assert isinstance(found, Lease)
+    assert found.owner == ("b" if taken_over else "a")
+    assert found.token == dead.token + taken_over
+
+
+def test_a_take_over_carries_every_dead_holder_along_until_the_lock_is_freed(stores: Stores) -> None:
+    first = taken(stores.leases, "a", until=after(60))
+    second = taken(stores.leases, "b", unit_id=unit(1), at=after(100), until=after(160))
+    third = taken(stores.leases, "c", unit_id=unit(2), at=after(200), until=after(260))
+
+    assert third.lost == (
+        DeadHolder(owner="a", unit_id=UNIT, acquired_at=NOW, expires_at=first.expires_at),
+        DeadHolder(owner="b", unit_id=unit(1), acquired_at=after(100), expires_at=second.expires_at),
+    )
+    assert stores.leases.free(third, now=after(210))
+    assert taken(stores.leases, "d", at=after(220)).lost == ()
+
+
+def test_a_freed_lock_keeps_nothing_but_its_token(database: Guarded, stores: Stores) -> None:
+    lease = taken(stores.leases, "a")
+
+    assert stores.leases.free(lease, now=after(5))
+
+    assert stores.leases.read(LOCK) is None
+    assert database.get("leases", {"lease_key": LOCK}) == {
+        "lease_key": LOCK,
+        "token": lease.token,
+        "ttl": to_epoch_s(after(5) + timedelta(days=7)),
+    }
+
+
+def test_the_token_rises_from_holder_to_holder(stores: Stores) -> None:
+    """Also when the clock does not move, and when it goes back."""
+    first = taken(stores.leases, "a")
+    stores.leases.free(first, now=NOW)
+    second = taken(stores.leases, "b")
+    stores.leases.free(second, now=NOW)
+    third = taken(stores.leases, "c", at=after(-3600))
+
+    assert to_ms(NOW) < first.token < second.token < third.token
+
+
+def test_the_token_rises_also_where_garbage_collection_took_the_item(database: Guarded, stores: Stores) -> None:
+    last = taken(stores.leases, "a")
+    for number in range(20):
+        stores.leases.free(last, now=after(number))
+        last = taken(stores.leases, f"b-{number}", at=after(number))
+    stores.leases.free(last, now=after(20))
+    database.inner.remove(Remove("leases", {"lease_key": LOCK}))
+
+    assert taken(stores.leases, "c", at=after(8 * 86_400)).token > last.token
+
+
+def test_extending_moves_the_expiry_and_keeps_the_token(stores: Stores) -> None:
+    lease = taken(stores.leases, "a", until=after(60))
+
+    longer = stores.leases.extend(lease, now=after(20), until=after(80))
+
+    assert longer == stores.leases.read(LOCK)
+    assert (longer.token, longer.beat_at, longer.expires_at) == (lease.token, after(20), after(80))
+    assert longer.acquired_at == NOW
+
+
+def test_a_late_keep_alive_still_counts_while_nobody_took_over(stores: Stores) -> None:
+    lease = taken(stores.leases, "a", until=after(60))
+
+    assert stores.leases.extend(lease, now=after(100), until=after(160)).expires_at == after(160)
+    found = stores.leases.take(LOCK, owner="b", unit_id=unit(1), now=after(101), until=after(200))
+    assert isinstance(found, Lease)
+    assert found.owner == "a"
+
+
+def test_a_lease_that_is_gone_cannot_be_extended(stores: Stores) -> None:
+    lost = taken(stores.leases, "a", until=after(60))
+    held = taken(stores.leases, "b", at=after(100))
+
+    with pytest.raises(LeaseLostError):
+        stores.leases.extend(lost, now=after(101), until=after(161))
+
+    assert stores.leases.read(LOCK) == held
+
+
+def test_a_freed_lease_cannot_be_extended_into_life(stores: Stores) -> None:
+    lease = taken(stores.leases, "a")
+    stores.leases.free(lease, now=after(1))
+
+    with pytest.raises(LeaseLostError):
+        stores.leases.extend(lease, now=after(2), until=after(62))
+
+    assert stores.leases.read(LOCK) is None
+
+
+def test_c03_a_release_of_the_old_holder_leaves_the_new_one_holding(stores: Stores) -> None:
+    """A's release comes between B's take over and B's first heartbeat; it is refused, and B goes on."""
+    old = taken(stores.leases, "a", until=after(60))
+    new = taken(stores.leases, "b", at=after(100), until=after(160))
+
+    assert not stores.leases.free(old, now=after(101))
+
+    assert stores.leases.read(LOCK) == new
+    assert stores.leases.extend(new, now=after(120), until=after(180)).owner == "b"
+
+
+def test_c03_an_owner_that_took_the_lock_again_is_not_freed_by_its_former_token(stores: Stores) -> None:
+    old = taken(stores.leases, "a")
+    stores.leases.free(old, now=after(1))
+    again = taken(stores.leases, "a", at=after(2))
+
+    assert not stores.leases.free(old, now=after(3))
+
+    assert stores.leases.read(LOCK) == again
+
+
+def test_a_keep_alive_between_the_look_and_the_take_over_saves_the_lease(database: Guarded) -> None:
+    """B saw an expired lease; before its second write A's late keep-alive arrives: A holds, and B must see that."""
+    leases = Leases(database, SKEW)
+    held = taken(leases, "a", until=after(60))
+    between = _Between(database, lambda: leases.extend(held, now=after(100), until=after(160)))
+
+    found = Leases(between, SKEW).take(LOCK, owner="b", unit_id=unit(1), now=after(100), until=after(160))
+
+    assert isinstance(found, Lease)
+    assert (found.owner, found.expires_at) == ("a", after(160))
+
+
+def test_a_lock_freed_between_the_look_and_the_take_over_is_taken(database: Guarded) -> None:
+    leases = Leases(database, SKEW)
+    held = taken(leases, "a", until=after(60))
+    between = _Between(database, lambda: leases.free(held, now=after(100)))
+
+    found = Leases(between, SKEW).take(LOCK, owner="b", unit_id=unit(1), now=after(100), until=after(160))
+
+    assert isinstance(found, Lease)
+    assert (found.owner, found.lost) == ("b", ())
+
+
+class _Between(Guarded):
+    """Something happens just before the second write."""
+
+    def __init__(self, inner: Guarded, happens: Callable[[], object]) -> None:
+        super().__init__(inner)
+        self._happens = happens
+        self._writes = 0
+
+    def change(self, write: Change) -> Item:
+        self._writes += 1
+        if self._writes == 2:
+            self._happens()
+        return super().change(write)
+
+
+def test_a_free_lock_that_is_kept_for_its_oldest_waiter_is_left_to_it(database: Guarded, stores: Stores) -> None:
+    kept: Item = {"lease_key": LOCK, "token": 5, "next": {"unit": unit(1), "until": to_ms(after(30))}}
+    database.put(Put("leases", kept))
+
+    other = stores.leases.take(LOCK, owner="b", unit_id=unit(2), now=NOW, until=after(60))
+    assert other == LeftTo(lock=LOCK, unit_id=unit(1), until=after(30))
+
+    waiter = taken(stores.leases, "a", unit_id=unit(1))
+    assert waiter.token == 6
+    stores.leases.free(waiter, now=after(1))
+    assert stores.leases.read(LOCK) is None
+
+
+def test_a_free_lock_is_anybodys_once_its_waiter_let_the_time_pass(database: Guarded, stores: Stores) -> None:
+    kept: Item = {"lease_key": LOCK, "token": 5, "next": {"unit": unit(1), "until": to_ms(after(30))}}
+    database.put(Put("leases", kept))
+
+    assert taken(stores.leases, "b", unit_id=unit(2), at=after(30.001)).owner == "b"
+
+
+def test_many_leases_are_read_at_once_and_free_locks_are_not_among_them(stores: Stores) -> None:
+    held = {f"lock-{n}": taken(stores.leases, "a", lock=f"lock-{n}") for n in range(5)}
+    stores.leases.free(taken(stores.leases, "b", lock="free"), now=NOW)
+
+    never = [f"never-{n}" for n in range(200)]
+    assert stores.leases.read_many([*held, *never, *held, "free"]) == held
+
+
+def test_c07_an_item_whose_ttl_has_passed_is_judged_by_its_expiry(database: Guarded, stores: Stores) -> None:
+    """DynamoDB deletes days late: an item that is still there counts by `expires_at` alone."""
+    held = taken(stores.leases, "a", until=after(60))
+    item = database.get("leases", {"lease_key": LOCK})
+    assert item is not None
+    database.inner.put(Put("leases", item | {"ttl": to_epoch_s(after(-3600))}))
+
+    assert stores.leases.take(LOCK, owner="b", unit_id=unit(1), now=after(10), until=after(70)) == held
+    later = taken(stores.leases, "b", unit_id=unit(1), at=after(66))
+    assert later.lost[0].owner == "a"
+
+
+def test_c07_a_freed_item_whose_ttl_has_passed_is_taken_and_is_no_garbage_any_more(
+    database: Guarded, stores: Stores
+) -> None:
+    first = taken(stores.leases, "a")
+    stores.leases.free(first, now=NOW)
+
+    second = taken(stores.leases, "b", at=after(30 * 86_400))
+
+    item = database.get("leases", {"lease_key": LOCK})
+    assert item is not None
+    assert "ttl" not in item
+    assert second.token > first.token
