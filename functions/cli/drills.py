@@ -197,7 +197,7 @@ class _Drill:
         alerts = [entry for entry in entries if entry.kind == "alert"]
         return _Seen(
             journal=read_unit(self._stage.stores, unit_id, lock_of(self._stage)).journal,
-            effects=self._receiver.effects(unit_id),
+            effects=len(applied),
             effect_at=min(applied, default=None),
             alerts=tuple(self._receiver.alerts(unit_id)),
             told_at=min((entry.at for entry in alerts if entry.state != "resolved"), default=None),

@@ -157,13 +157,14 @@ def _by_short_form(stage: Stage, text: str) -> list[UnitRecords]:
 
 
 def _last(found: list[UnitRecords], now: datetime) -> list[UnitRecords]:
+    """Those of the newest slot that has come: the partitions of one slot are due at the same time."""
     due = [
-        (records.run_at, records)
+        (records.slot, records)
         for records in found
-        if records.run_at is not None and records.run_at <= now and not _suppressed(records)
+        if records.slot is not None and records.slot <= now and not _suppressed(records)
     ]
-    newest = max((run_at for run_at, _ in due), default=None)
-    return [records for run_at, records in due if run_at == newest]
+    newest = max((slot for slot, _ in due), default=None)
+    return [records for slot, records in due if slot == newest]
 
 
 def _suppressed(records: UnitRecords) -> bool:

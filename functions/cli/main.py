@@ -26,10 +26,10 @@ COMMANDS = {
 
 
 class LazyGroup(click.Group):
-    def list_commands(self, ctx: click.Context) -> list[str]:
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         return list(COMMANDS)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click's
         module = COMMANDS.get(cmd_name)
         if module is None:
             return None
@@ -49,7 +49,7 @@ def cli() -> None:
       splitshift check         are the job files right?
 
     Exit codes: 0 fine, 1 a check, drill or lookup failed or somebody is needed, 2 wrong usage.
-    """
+    """  # noqa: D301  \b is click's mark for lines that stay as they are
 
 
 def main(arguments: list[str] | None = None) -> Any:

@@ -58,8 +58,7 @@ class UnitPage:
 
     @property
     def slot(self) -> datetime | None:
-        completion = self.records.journal.completion
-        return self.row.slot if self.row else completion.slot if completion else self.unit.slot if self.unit else None
+        return self.records.slot or (self.unit.slot if self.unit else None)
 
     @property
     def zone(self) -> tzinfo:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any, Self
@@ -29,16 +29,17 @@ class AlreadyRunningError(FinalError):
 class Session:
     """A local installation that lives as long as this object.
 
-        with Session(places, document) as session:
+        with Session(places, lambda: document) as session:
             session.supervisor.pids, session.receiver.effects(unit_id)
 
-    `document` is what the job files compile to.  `single` runs the roles as threads of one more process instead.
+    `compiled` gives what the job files compile to; it is called when all but the roles is up.  `single` runs the roles
+    as threads of one process.
     """
 
     def __init__(
         self,
         places: Places,
-        document: Mapping[str, Any],
+        compiled: Callable[[], Mapping[str, Any]],
         *,
         single: bool = False,
         port: int = 0,
@@ -46,7 +47,7 @@ class Session:
         stage: str = "local",
     ) -> None:
         self.places = places
-        self._document = document
+        self._compiled = compiled
         self._single = single
         self._ports = (port, receiver_port)
         self._stage = stage
@@ -76,7 +77,6 @@ class Session:
         return running.pid if running else None
 
     def _begin(self) -> None:
-        write_definitions(dict(self._document), self.places.definitions)
         self.places.receiver_database.unlink(missing_ok=True)  # a new emulator knows none of the old units
         emulator_port, receiver_port = self._ports
         emulator = self._stack.enter_context(Emulator.start(emulator_port, log=self.places.log_of("emulator")))
@@ -92,7 +92,9 @@ class Session:
         )
         self.receiver = ReceiverLog(url=receiver.url)
         os.environ.update(self.installation.environment())
-        pools: dict[str, Any] = self._document.get("pools", {})
+        document = self._compiled()
+        write_definitions(document, self.places.definitions)
+        pools: dict[str, Any] = document.get("pools", {})
         self.settings = install(self._stage, pools, receiver.url)
         self.supervisor = Supervisor(self._roles(), self.environment(), self.places.folder / "logs")
         self._stack.enter_context(self.supervisor)
