@@ -31,6 +31,12 @@ class UnitRecords:
         return self.row is not None or held or self.journal != Journal(unit_id=self.unit_id)
 
     @property
+    def slot(self) -> datetime | None:
+        if isinstance(self.row, Row):
+            return self.row.slot
+        return self.journal.completion.slot if self.journal.completion else None
+
+    @property
     def run_at(self) -> datetime | None:
         if isinstance(self.row, Row):
             return self.row.run_at

@@ -1,0 +1,165 @@
+"""Short forms of a unit's id find the one unit that fits, and say what else would."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from functions.cli.finding import AmbiguousUnitError, NoSuchUnitError, find_unit
+from functions.cli.stage import Stage
+from functions.records.incidents import Incident, condition_of
+from functions.records.stores import Stores
+from functions.schedules.model import Job
+from tests.support.stages import a_stage
+from tests.support.worlds import SKEW, SLOT, World, a_charge
+
+NIGHTLY = Job(
+    name="nightly",
+    run="nightly:main",
+    owner="ops",
+    complete_within_s=4200,
+    schedules=("0 2 * * *",),
+    timezone="Europe/Berlin",
+    partitions=("eu", "us"),
+)
+AT_TWO = SLOT.replace(hour=1)  # 02:00 in Berlin, the night before SLOT
+
+
+@pytest.fixture
+def world() -> World:
+    return World(a_charge(), NIGHTLY)
+
+
+@pytest.fixture
+def stage(world: World) -> Stage:
+    return a_stage(world.stores, world.definitions, world.clock)
+
+
+def found(stage: Stage, text: str) -> str:
+    return find_unit(stage, text).unit_id
+
+
+def test_a_full_id_is_found_and_one_that_was_never_written_is_not(stage: Stage, world: World) -> None:
+    unit_id = world.due()
+    assert found(stage, f"  {unit_id} ") == unit_id
+    with pytest.raises(NoSuchUnitError, match=r"nothing was ever written of it$"):
+        find_unit(stage, "charge@2026-11-28T06:00:00Z")
+
+
+def test_a_full_id_of_a_job_that_is_not_there_is_told_the_nearest(stage: Stage) -> None:
+    with pytest.raises(NoSuchUnitError, match="no job chrage either: did you mean charge"):
+        find_unit(stage, "chrage@2026-11-28T06:00:00Z")
+
+
+def test_a_time_of_day_is_the_last_one_in_the_jobs_zone(stage: Stage, world: World) -> None:
+    unit_id = world.due("nightly", at=AT_TWO, partition="eu")
+    world.due("nightly", at=AT_TWO - timedelta(days=1), partition="eu")
+    world.clock.set(SLOT)
+    assert found(stage, "nightly/eu@02:00") == found(stage, "nightly@02:00") == unit_id
+    assert found(stage, "nightly/eu@2026-11-29T02:00") == unit_id
+
+
+def test_a_time_in_utc_finds_whichever_unit_has_that_slot(stage: Stage, world: World) -> None:
+    unit_id = world.due("nightly", at=AT_TWO, partition="us")
+    world.due()
+    assert found(stage, "@01:00Z") == unit_id
+    assert found(stage, "@2026-11-29T01:00Z") == unit_id
+
+
+def test_a_suppressed_slot_is_found_though_no_index_holds_it(stage: Stage, world: World) -> None:
+    unit_id = world.due("nightly", at=AT_TWO, partition="eu", state="suppressed", reason="paused")
+    assert found(stage, "nightly@02:00") == unit_id
+
+
+def test_units_asked_for_within_the_minute_are_found_and_told_apart_by_second_and_origin(
+    stage: Stage, world: World
+) -> None:
+    manual = world.due(at=SLOT + timedelta(seconds=12), suffix="~manual")
+    drill = world.due(at=SLOT + timedelta(seconds=40), suffix="~drill")
+    world.clock.step(60)
+    with pytest.raises(AmbiguousUnitError) as several:
+        find_unit(stage, "charge@06:00")
+    assert manual in str(several.value)
+    assert drill in str(several.value)
+    assert found(stage, "charge@06:00~drill") == found(stage, "charge@06:00:40") == drill
+
+
+def test_last_is_the_newest_slot_that_has_come_and_was_not_suppressed(stage: Stage, world: World) -> None:
+    world.due("nightly", at=AT_TWO, partition="eu")
+    world.due(at=SLOT - timedelta(days=1))
+    newest = world.due(at=SLOT - timedelta(minutes=3), suffix="~manual")
+    world.due(at=SLOT - timedelta(minutes=1), suffix="~again-1", state="suppressed", reason="deleted")
+    world.due(at=SLOT + timedelta(minutes=1))
+    assert found(stage, "charge@last") == found(stage, "@last") == newest
+
+
+def test_last_finds_a_completed_unit_of_long_ago(stage: Stage, world: World) -> None:
+    unit_id = world.due(at=SLOT - timedelta(hours=30), suffix="~manual")
+
+    @world.job
+    def charge(run: object) -> None:
+        del run
+
+    world.deliver()
+    assert found(stage, "charge@last") == unit_id
+
+
+def test_partitions_of_one_slot_are_several_units_and_are_listed(stage: Stage, world: World) -> None:
+    eu, us = (
+        world.due("nightly", at=AT_TWO, partition=name, run_at=AT_TWO + timedelta(milliseconds=ms))
+        for name, ms in (("eu", 3), ("us", 0))
+    )
+    with pytest.raises(AmbiguousUnitError) as several:
+        find_unit(stage, "nightly@last")
+    assert str(several.value).splitlines()[1:] == [f"  {eu}", f"  {us}"]
+    assert found(stage, "nightly/us@last") == us
+
+
+def test_an_incident_names_its_unit_also_by_the_beginning_of_its_id(stage: Stage, world: World) -> None:
+    unit_id = world.due()
+    incident = opened(world.stores, unit_id)
+    assert found(stage, incident.incident_id) == unit_id
+    assert found(stage, incident.incident_id[:5].lower()) == unit_id
+
+
+def test_an_incident_about_a_role_is_about_no_unit(stage: Stage, world: World) -> None:
+    incident = opened(world.stores, "relay", reason="heartbeat")
+    with pytest.raises(NoSuchUnitError, match="is about no unit, but about relay: heartbeat"):
+        find_unit(stage, incident.incident_id)
+    with pytest.raises(NoSuchUnitError, match="no open incident has the id I-22222"):
+        find_unit(stage, "I-22222")
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("charge", "job@last"),
+        ("", "is no unit"),
+        ("charg@last", "did you mean charge"),
+        ("@02:00", "Write @02:00Z, or job@02:00"),
+        ("charge@25:00", "is no time of a unit"),
+        ("charge@lats", "is no time of a unit"),
+        ("charge@last", "no unit fits"),
+        ("charge@\x1b[2J", r"u001b|x1b"),
+    ],
+)
+def test_what_is_no_unit_says_what_to_write(stage: Stage, text: str, says: str) -> None:
+    with pytest.raises(NoSuchUnitError, match=says):
+        find_unit(stage, text)
+
+
+def opened(stores: Stores, subject: str, reason: str = "failed") -> Incident:
+    incident = Incident(
+        condition=condition_of(reason, subject),
+        reason=reason,
+        subject=subject,
+        state="open",
+        severity="ticket",
+        opened_at=SLOT,
+    )
+    opener = Stores(stores.database, skew=SKEW, claimant="monitor").incidents
+    ours = opener.open(incident, now=SLOT)
+    assert ours is not None
+    opener.mark_sent(ours, "m-1", now=SLOT)
+    return ours
