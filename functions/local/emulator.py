@@ -24,9 +24,8 @@ if TYPE_CHECKING:
     Environ = dict[str, Any]
     WSGIApplication = Callable[[Environ, Callable[..., Any]], Iterable[bytes]]
 
-SERVICES = ("dynamodb", "dynamodbstreams", "sqs", "sns", "sts")
-"""Built before the address is announced, so that no first call is a slow one.  ssm loads EC2's data too, for a second:
-it waits until somebody asks for it."""
+SERVICES = ("dynamodb", "dynamodbstreams", "sqs", "sns", "ssm", "sts")
+"""Built before the address is announced, so that no first call is a slow one."""
 
 
 @dataclass(frozen=True, kw_only=True)

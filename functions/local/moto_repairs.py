@@ -1,12 +1,14 @@
-"""Three repairs of moto 5.2.5 that an emulator running for hours needs, applied in the emulator's process only."""
+"""Repairs of moto 5.2.5 for an emulator that starts often and runs for hours, applied in its process only."""
 
 from __future__ import annotations
 
+import importlib
+import sys
 import threading
 import time
 from contextlib import suppress
 from functools import partial
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 import requests
@@ -29,6 +31,7 @@ def apply() -> None:
     _forget_instances()
     _let_iterators_follow_their_table()
     _let_publishing_succeed_without_the_subscriber()
+    _let_parameters_do_without_machines()
 
 
 def _forget_instances() -> None:
@@ -78,3 +81,21 @@ def _retry(deliver: Callable[[], None]) -> None:
         with suppress(requests.RequestException):
             deliver()
             return
+
+
+def _let_parameters_do_without_machines() -> None:
+    """SSM loads all of EC2 for a second, only to ask it for machines.  Now it does so when it asks."""
+    if "moto.ec2" in sys.modules:
+        return
+    stand_in: Any = ModuleType("moto.ec2")
+    stand_in.ec2_backends = _Machines()
+    sys.modules["moto.ec2"] = stand_in
+    try:
+        importlib.import_module("moto.ssm.models")
+    finally:
+        del sys.modules["moto.ec2"]
+
+
+class _Machines:
+    def __getitem__(self, account: str) -> Any:
+        return importlib.import_module("moto.ec2").ec2_backends[account]
