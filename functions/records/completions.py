@@ -35,7 +35,7 @@ from functions.records.entries import (
     Stale,
     completion_from,
 )
-from functions.records.leases import Lease, freeing, still_as_seen
+from functions.records.leases import Lease, freed_by_us, freeing, still_as_seen
 from functions.records.tables import BY_JOB, COMPLETIONS
 
 no_such_entry = Condition("no_such_entry", Absent("entry"))
@@ -101,7 +101,7 @@ class Completions:
             entry_refusal, lease_refusal = refused.refusals
             if entry_refusal is not None and _same_fact(entry_refusal.item, put.item, lease.owner):
                 return Ended.WRITTEN
-            if lease_refusal is not None:
+            if lease_refusal is not None and not (entry_refusal and freed_by_us(lease, lease_refusal.item)):
                 return Ended.LEASE_LOST
             # The lease is ours, but somebody wrote this entry before: another delivery of the same duplicate message,
             # or a person who ended the unit meanwhile.

@@ -93,7 +93,8 @@ class Inventory:
         try:
             self._database.put(Put(INVENTORY.name, wanted, no_row_yet))
         except ConditionRefusedError as refused:
-            if refused.item is not None and refused.item.get("triggers") == {request_id}:
+            found = refused.item or {}
+            if found.get("triggers") == {request_id} and found.get("origin") == row.origin:
                 return True  # our own write, whose answer was lost
             self.trigger(row.unit_id, request_id)
             return False

@@ -142,9 +142,7 @@ class Leases:
         try:
             self._database.change(freeing(lease, now))
         except ConditionRefusedError as refused:
-            # Free under our token: only we can have freed it, in a write whose answer was lost.
-            found = refused.item
-            return found is not None and "owner" not in found and found["token"] == lease.token
+            return freed_by_us(lease, refused.item)  # in a write whose answer was lost
         return True
 
     def read(self, lock: str) -> Lease | LeftTo | None:
@@ -163,6 +161,11 @@ def freeing(lease: Lease, now: datetime) -> Change:
     """The write that frees a lease: everything goes but the token and the waiter it is kept for."""
     update = Update(set={"ttl": ttl_of_free_lease(now)}, remove=_HELD)
     return Change(LEASES.name, {"lease_key": lease.lock}, update, still_mine(lease.owner, lease.token))
+
+
+def freed_by_us(lease: Lease, found: Item | None) -> bool:
+    """Whether what stands there is free under our token: only its holder can have left it so."""
+    return found is not None and "owner" not in found and found["token"] == lease.token
 
 
 def still_as_seen(lease: Lease) -> Check:

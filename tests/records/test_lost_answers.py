@@ -1,0 +1,365 @@
+"""C05: an answer is lost, the SDK tries again, and the store meets its own write.
+
+For every conditional write and every transaction: the answer of each single write is lost once, and both what the
+caller is told and what is stored are as if nothing had been lost.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from botocore.exceptions import ReadTimeoutError
+
+from functions.records.database import Check, Database, Remove
+from functions.records.dynamo import DynamoDatabase
+from functions.records.entries import Ending, Outcome
+from functions.records.heartbeats import RELAY
+from functions.records.incidents import Incident
+from functions.records.memory import MemoryDatabase
+from functions.records.stores import Stores
+from functions.records.tables import TABLES
+from tests.records.backends import Repeating, client_for, contents, fresh_tables
+from tests.records.builders import (
+    LOCK,
+    NOW,
+    SKEW,
+    TTL,
+    UNIT,
+    after,
+    attempt,
+    completion,
+    duplicate,
+    effect,
+    hold,
+    incident,
+    review,
+    row,
+    stale,
+    taken,
+    unit,
+)
+from tests.records.conftest import EMULATORS
+
+Act = Callable[[Stores], Any]
+Case = Callable[[Stores], Act]
+"""Prepares the records, and returns the one call under test."""
+
+RECORDS = Path(__file__).parents[2] / "functions" / "records"
+
+CASES: dict[str, Case] = {}
+
+
+def case(prepare: Case) -> Case:
+    CASES[prepare.__name__] = prepare
+    return prepare
+
+
+def _take(stores: Stores, owner: str, seconds: float) -> object:
+    return stores.leases.take(LOCK, owner=owner, unit_id=UNIT, now=after(seconds), until=after(seconds + 60))
+
+
+@case
+def take_of_a_free_lock(stores: Stores) -> Act:
+    return lambda stores: _take(stores, "a", 0)
+
+
+@case
+def take_of_a_freed_lock(stores: Stores) -> Act:
+    stores.leases.free(taken(stores.leases, "b"), now=NOW)
+    return lambda stores: _take(stores, "a", 1)
+
+
+@case
+def take_over_of_an_expired_lease(stores: Stores) -> Act:
+    taken(stores.leases, "dead", until=after(60))
+    return lambda stores: _take(stores, "a", 100)
+
+
+@case
+def extend(stores: Stores) -> Act:
+    lease = taken(stores.leases)
+    return lambda stores: stores.leases.extend(lease, now=after(20), until=after(80))
+
+
+@case
+def free(stores: Stores) -> Act:
+    lease = taken(stores.leases)
+    return lambda stores: stores.leases.free(lease, now=after(1))
+
+
+def _ending(entry: Any) -> Case:
+    def prepare(stores: Stores) -> Act:
+        lease = taken(stores.leases)
+        return lambda stores: stores.completions.end(lease, entry, unit_id=UNIT, ttl=TTL, now=after(2))
+
+    return prepare
+
+
+CASES["end_by_a_completion"] = _ending(completion())
+CASES["end_by_an_error"] = _ending(attempt())
+CASES["end_by_a_hold"] = _ending(hold())
+CASES["end_by_a_duplicate"] = _ending(duplicate())
+
+
+@case
+def end_where_another_wrote_the_entry(stores: Stores) -> Act:
+    """Two writes: the refused transaction, and the freeing alone."""
+    stores.completions.end(taken(stores.leases, "b"), duplicate(owner="b"), unit_id=UNIT, ttl=TTL, now=NOW)
+    lease = taken(stores.leases, "a")
+    return lambda stores: stores.completions.end(lease, duplicate(owner="a"), unit_id=UNIT, ttl=TTL, now=after(2))
+
+
+@case
+def lost_entry(stores: Stores) -> Act:
+    dead = attempt(owner="dead", ending=Ending.LOST)
+    return lambda stores: stores.completions.lost(UNIT, dead, TTL)
+
+
+@case
+def stale_entry(stores: Stores) -> Act:
+    return lambda stores: stores.completions.stale(UNIT, stale(), TTL)
+
+
+@case
+def skip(stores: Stores) -> Act:
+    holder = taken(stores.leases, "holder")
+    skipped = completion(owner="a", outcome=Outcome.SKIPPED)
+    return lambda stores: stores.completions.skip(unit(1), skipped, holder, TTL)
+
+
+@case
+def review_number(stores: Stores) -> Act:
+    return lambda stores: stores.completions.review(UNIT, review(note="ok"), TTL)
+
+
+@case
+def inventory_request(stores: Stores) -> Act:
+    return lambda stores: stores.inventory.request(row(), "r-1")
+
+
+@case
+def inventory_request_of_a_row_that_is_there(stores: Stores) -> Act:
+    stores.inventory.write(row())
+    return lambda stores: stores.inventory.request(row(origin="manual"), "r-1")
+
+
+@case
+def inventory_trigger(stores: Stores) -> Act:
+    stores.inventory.write(row())
+    return lambda stores: stores.inventory.trigger(UNIT, "r-1")
+
+
+@case
+def heartbeat(stores: Stores) -> Act:
+    return lambda stores: stores.heartbeats.beat(RELAY, now=NOW, every_s=60, covered={"a": "b"})
+
+
+@case
+def first_tick(stores: Stores) -> Act:
+    return lambda stores: stores.heartbeats.first_tick(cursor=NOW, version="v1", now=NOW, every_s=60)
+
+
+@case
+def move_cursor(stores: Stores) -> Act:
+    state = stores.heartbeats.first_tick(cursor=NOW, version="v1", now=NOW, every_s=60)
+    return lambda stores: stores.heartbeats.move_cursor(state, after(60), version="v1", now=after(60), every_s=60)
+
+
+@case
+def record_version(stores: Stores) -> Act:
+    state = stores.heartbeats.first_tick(cursor=NOW, version="v1", now=NOW, every_s=60)
+    return lambda stores: stores.heartbeats.record_version(state, "v2", now=after(60))
+
+
+@case
+def effect_begin(stores: Stores) -> Act:
+    return lambda stores: stores.effects.begin(effect())
+
+
+@case
+def effect_take_over(stores: Stores) -> Act:
+    seen = effect(owner="dead", token=9)
+    stores.effects.begin(seen)
+    return lambda stores: stores.effects.take_over(seen, effect())
+
+
+@case
+def effect_take_over_of_what_was_forgotten(stores: Stores) -> Act:
+    return lambda stores: stores.effects.take_over(effect(owner="dead", token=9), effect())
+
+
+@case
+def effect_finish(stores: Stores) -> Act:
+    stores.effects.begin(effect())
+    return lambda stores: stores.effects.finish(UNIT, "e-1", result="1", now=after(1))
+
+
+@case
+def effect_forget(stores: Stores) -> Act:
+    stores.effects.begin(effect())
+    return lambda stores: stores.effects.forget(UNIT, "e-1", owner="a")
+
+
+def _open(stores: Stores) -> Incident:
+    found = stores.incidents.open(incident(), now=NOW)
+    assert found is not None
+    return found
+
+
+def _told(stores: Stores) -> Incident:
+    found = _open(stores)
+    stores.incidents.mark_sent(found, "m-1", now=NOW)
+    return found
+
+
+@case
+def incident_open(stores: Stores) -> Act:
+    return lambda stores: stores.incidents.open(incident(detail="d"), now=NOW)
+
+
+@case
+def incident_mark_sent(stores: Stores) -> Act:
+    found = _open(stores)
+    return lambda stores: stores.incidents.mark_sent(found, "m-1", now=after(1))
+
+
+@case
+def incident_resolve(stores: Stores) -> Act:
+    found = _told(stores)
+    return lambda stores: stores.incidents.resolve(found, now=after(9), detail="over")
+
+
+@case
+def incident_mark_sent_as_resolved(stores: Stores) -> Act:
+    found = stores.incidents.resolve(_told(stores), now=after(9))
+    assert found is not None
+    return lambda stores: stores.incidents.mark_sent(found, "m-2", now=after(10))
+
+
+@case
+def incident_claim(stores: Stores) -> Act:
+    found = _open(Stores(stores.database, skew=SKEW, claimant="dead monitor"))
+    return lambda stores: stores.incidents.claim(found, now=after(61))
+
+
+def _run(prepare: Case, database: Database, act_on: Database) -> tuple[object, object]:
+    """What the caller was told, and what is stored then."""
+    act = prepare(Stores(database, skew=SKEW, claimant="monitor-1"))
+    return act(Stores(act_on, skew=SKEW, claimant="monitor-1")), contents(database)
+
+
+def _undisturbed(prepare: Case) -> tuple[object, Repeating]:
+    """As it goes without a loss, and by which writes."""
+    database = MemoryDatabase()
+    counting = Repeating(database, skip=1_000)
+    return _run(prepare, database, counting), counting
+
+
+def _condition_names() -> set[str]:
+    """Every condition that the records' modules define, by its name."""
+    return {name for path in RECORDS.glob("*.py") for name in re.findall(r'Condition\(\s*"(\w+)"', path.read_text())}
+
+
+def test_every_condition_of_every_store_is_among_the_cases() -> None:
+    """A store that learns a new conditional write must be shown to know its own."""
+    written = [write for prepare in CASES.values() for write in _undisturbed(prepare)[1].written]
+    seen = {write.condition.name for write in written if write.condition is not None}
+
+    # A part of `cursor_not_ahead_and_version_as_read`, never written alone.
+    assert seen == _condition_names() - {"cursor_not_ahead"}
+    assert any(isinstance(write, Check) for write in written)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_c05_a_write_whose_answer_was_lost_is_recognised_as_our_own_in_memory(name: str) -> None:
+    expected, counting = _undisturbed(CASES[name])
+    assert counting.calls > 0
+
+    for lost in range(counting.calls):
+        database = MemoryDatabase()
+        assert _run(CASES[name], database, Repeating(database, skip=lost)) == expected
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_c05_a_call_repeated_by_its_caller_after_a_time_out_is_recognised_too(name: str) -> None:
+    """The SDK gave up and raised: the caller does the whole call again."""
+    expected, _ = _undisturbed(CASES[name])
+    database = MemoryDatabase()
+    stores = Stores(database, skew=SKEW, claimant="monitor-1")
+    act = CASES[name](stores)
+    act(stores)
+
+    told = act(stores)
+
+    assert (told, contents(database)) == expected
+
+
+def test_c05_a_row_written_twice_by_a_lost_answer_stands_once_and_the_slot_is_accounted_for() -> None:
+    """Whether the row is new is not told apart here, since a tick that finds its row has succeeded as well."""
+    database = MemoryDatabase()
+    Stores(Repeating(database, skip=0), skew=SKEW).inventory.write(row())
+
+    assert Stores(database, skew=SKEW).inventory.read(UNIT) == row()
+
+
+class Losing:
+    """Lets a chosen write of a client through and drops its answer: botocore sees a time-out and sends it again."""
+
+    def __init__(self, client: Any) -> None:
+        self._send = client._endpoint.http_session.send
+        self.skip: int | None = None
+        self.dropped = 0
+        for operation in ("PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems"):
+            client.meta.events.register(f"before-send.dynamodb.{operation}", self._before_send)
+        client.meta.events.register_first("needs-retry.dynamodb", self._needs_retry)
+
+    def arm(self, skip: int) -> None:
+        self.skip, self.dropped = skip, 0
+
+    def _before_send(self, request: Any, **_: Any) -> None:
+        if self.skip is None:
+            return
+        self.skip -= 1
+        if self.skip < 0:
+            self.skip = None
+            assert self._send(request).status_code in {200, 400}
+            self.dropped += 1
+            raise ReadTimeoutError(endpoint_url=request.url)
+
+    def _needs_retry(self, caught_exception: Exception | None, **_: Any) -> float | None:
+        # At once: botocore's own back-off would only make the test wait.
+        return 0 if isinstance(caught_exception, ReadTimeoutError) else None
+
+
+@pytest.fixture(scope="module", params=EMULATORS)
+def losing(request: pytest.FixtureRequest) -> Iterator[tuple[DynamoDatabase, Losing]]:
+    client = client_for(request.getfixturevalue(f"{request.param}_endpoint"))
+    with fresh_tables(client) as database:
+        yield database, Losing(client)
+    client.close()
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_c05_a_write_that_botocore_sent_again_is_recognised_as_our_own(
+    name: str, losing: tuple[DynamoDatabase, Losing]
+) -> None:
+    database, answers = losing
+    expected, counting = _undisturbed(CASES[name])
+
+    for lost in range(counting.calls):
+        _empty(database)
+        act = CASES[name](Stores(database, skew=SKEW, claimant="monitor-1"))
+        answers.arm(lost)
+        told = act(Stores(database, skew=SKEW, claimant="monitor-1"))
+        assert answers.dropped == 1
+        assert (told, contents(database)) == expected
+
+
+def _empty(database: DynamoDatabase) -> None:
+    for table in TABLES:
+        for item in list(database.scan(table.name)):
+            database.remove(Remove(table.name, {name: item[name] for name in table.key_names}))
