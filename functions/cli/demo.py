@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import sys
 import time
 from pathlib import Path
 
@@ -25,6 +27,7 @@ def command(*, as_json: bool, keep: Path | None) -> None:
       splitshift demo
       splitshift demo --json
     """  # noqa: D301  \b is click's mark for lines that stay as they are
+    signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit(128 + signal.SIGTERM))  # what was started is ended
     tell = Teller(began=time.monotonic(), silent=as_json)
     tell("real processes on this machine, no AWS account, no Docker")
     from functions.cli.demo_steps import run_demo  # noqa: PLC0415 - after the first line: it takes a second to load
