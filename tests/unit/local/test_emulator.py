@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from mypy_boto3_dynamodb import DynamoDBClient
+    from mypy_boto3_dynamodb.type_defs import AttributeValueTypeDef
 
     from functions.kit.clock import SettableClock
 
@@ -141,6 +142,33 @@ def test_of_sixteen_conditional_writes_at_once_one_wins(table: DynamoDBClient) -
         for n in range(25):
             won = list(pool.map(put_if_absent, [table] * ATTEMPTS_AT_ONCE, [f"race-{n}"] * ATTEMPTS_AT_ONCE))
             assert won.count(True) == 1
+
+
+def test_a_write_beside_a_refused_transaction_is_not_lost(table: DynamoDBClient) -> None:
+    """moto copies the table and puts the copy back: the more rows, the longer others' writes are in danger."""
+    for start in range(0, 1_000, 25):
+        rows = [{"PutRequest": {"Item": {"pk": {"S": f"filler-{start + n}"}}}} for n in range(25)]
+        table.batch_write_item(RequestItems={"emulator": rows})  # pyright: ignore[reportArgumentType]
+
+    def refused(_: int) -> None:
+        put = {"TableName": "emulator", "Item": {"pk": {"S": "filler-0"}}}
+        with pytest.raises(ClientError, match="ConditionalCheckFailed"):
+            table.transact_write_items(
+                TransactItems=[{"Put": {**put, "ConditionExpression": "attribute_not_exists(pk)"}}]  # pyright: ignore[reportArgumentType]
+            )
+
+    with ThreadPoolExecutor(4) as pool:
+        refusals = [pool.submit(refused, n) for n in range(10)]
+        written = list(pool.map(lambda n: put_if_absent(table, f"beside-{n}"), range(60)))
+        for refusal in refusals:
+            refusal.result()
+    assert written == [True] * 60
+    kept = {f"beside-{n}" for n in range(60) if "Item" in table.get_item(TableName="emulator", Key=key(f"beside-{n}"))}
+    assert len(kept) == 60
+
+
+def key(text: str) -> dict[str, AttributeValueTypeDef]:
+    return {"pk": {"S": text}}
 
 
 def test_an_iterator_still_sees_new_records_after_a_transaction_was_refused(

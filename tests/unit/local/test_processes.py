@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from contextlib import closing
@@ -33,6 +34,13 @@ def test_a_server_ends_when_its_starter_is_killed(module: str, tmp_path: Path) -
         with closing(lifeline(url)) as connection:
             starter.kill()
             assert connection.recv(1) == b"", "its end of the connection closes with the process"
+
+
+def test_a_server_is_out_of_reach_of_its_starters_terminal(database: Path) -> None:
+    """Ctrl-C goes to a terminal's process group; what depends on a server must be able to end before it."""
+    with processes.start("functions.local.receiver", "--database", str(database)) as server:
+        assert os.getpgid(server.pid) != os.getpgid(0)
+        assert os.getsid(server.pid) != os.getsid(0)
 
 
 def test_a_server_with_another_parent_than_named_ends_at_once(tmp_path: Path) -> None:
