@@ -1,0 +1,229 @@
+"""What an ordinary unit with one effect costs, counted by the emulator that counts as DynamoDB does."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from functions.kit import aws
+from functions.kit.clock import SystemClock
+from functions.kit.instants import to_text
+from functions.local.provision import create_tables, delete_tables
+from functions.records.dynamo import DynamoDatabase
+from functions.records.entries import Outcome
+from functions.records.inventory import Row
+from functions.records.stores import Stores
+from functions.schedules.definitions import Definitions, Pool
+from functions.sdk import Run
+from functions.worker.faults import Faults
+from functions.worker.messages import Visibility
+from functions.worker.protocol import Protocol
+from functions.worker.settings import WorkerSettings
+from functions.worker.worker import Worker
+from tests.support.worlds import SKEW, Context, Handlers, Receiver, a_charge
+
+pytestmark = pytest.mark.ministack
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cost:
+    operation: str
+    write_units: float = 0
+    read_units: float = 0
+
+
+class Meter:
+    """Every call of a client, and what it consumed, indexes included; a batch of reads counts one unit per key."""
+
+    def __init__(self, client: Any) -> None:
+        self.costs: list[Cost] = []
+        self._keys = 0
+        self._events = client.meta.events
+        service: str = client.meta.service_model.service_name
+        if service == "dynamodb":
+            self._events.register("provide-client-params.dynamodb", self._ask)
+        self._events.register(f"after-call.{service}", self._add)
+
+    def _ask(self, params: dict[str, Any], **_: Any) -> dict[str, Any]:
+        self._keys = sum(len(some["Keys"]) for some in params.get("RequestItems", {}).values())
+        return params | {"ReturnConsumedCapacity": "INDEXES"}
+
+    def _add(self, model: Any, parsed: dict[str, Any], **_: Any) -> None:
+        consumed = parsed.get("ConsumedCapacity", [])
+        parts: list[dict[str, Any]] = consumed if isinstance(consumed, list) else [consumed]
+        units = sum(part["CapacityUnits"] for part in parts)
+        match model.name:
+            case "BatchGetItem":  # of which the emulator tells nothing
+                cost = Cost(operation=model.name, read_units=self._keys)
+            case "GetItem" | "Query" | "Scan":
+                cost = Cost(operation=model.name, read_units=units)
+            case _:
+                assert parts or model.service_model.service_name == "sqs", f"{model.name} tells no capacity"
+                cost = Cost(operation=model.name, write_units=units)
+        self.costs.append(cost)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Installation:
+    stores: Stores
+    worker: Worker
+    dynamodb: Meter
+    sqs: Meter
+    client: Any
+    queue_url: str
+    receiver: Receiver
+
+    def write(self, slot: datetime) -> Row:
+        row = Row(
+            unit_id=f"charge@{to_text(slot)}",
+            job="charge",
+            partition=None,
+            slot=slot,
+            run_at=slot,
+            lock="charge",
+            origin="schedule",
+            payload={"account": "4711", "amount": 12},
+            definition="3f9c21e0",
+            created_at=slot,
+            tick=slot,
+        )
+        assert self.stores.inventory.write(row)
+        self.client.send_message(
+            QueueUrl=self.queue_url, MessageBody=json.dumps({"unit_id": row.unit_id, "lock": row.lock})
+        )
+        return row
+
+    def receive(self) -> dict[str, Any]:
+        """What the queue's mapping does, which is not ours to pay for by our code."""
+        answer = self.client.receive_message(
+            QueueUrl=self.queue_url, WaitTimeSeconds=5, MessageSystemAttributeNames=["ApproximateReceiveCount"]
+        )
+        return {
+            "Records": [
+                {
+                    "messageId": message["MessageId"],
+                    "receiptHandle": message["ReceiptHandle"],
+                    "body": message["Body"],
+                    "attributes": message["Attributes"],
+                }
+                for message in answer["Messages"]
+            ]
+        }
+
+    def forget(self) -> None:
+        self.dynamodb.costs.clear()
+        self.sqs.costs.clear()
+
+
+@pytest.fixture
+def installation(ministack_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Installation]:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", ministack_endpoint)
+    tables, dynamodb = aws.client("dynamodb"), aws.client("dynamodb")
+    ours, mapping = aws.client("sqs"), aws.client("sqs")
+    prefix = f"budget-{uuid.uuid4().hex[:8]}-"
+    names = create_tables(tables, prefix)
+    queue_url: str = mapping.create_queue(QueueName=f"{prefix}work")["QueueUrl"]
+    clock, receiver, handlers = SystemClock(), Receiver(), Handlers()
+
+    def charge(run: Run) -> Any:
+        return run.effect("charge", receiver.charge, repeatable=True, amount=run.payload["amount"])
+
+    handlers.functions["charge"] = charge
+    stores = Stores(DynamoDatabase(dynamodb, names, clock.sleep), skew=SKEW)
+    definitions = Definitions(version="v1", jobs={"charge": a_charge(lease_s=60)}, pools={"default": Pool()})
+    protocol = Protocol(
+        stores,
+        definitions,
+        handlers,
+        clock,
+        faults=Faults(stores.controls, ""),
+        worker="2026/11/29/[$LATEST]0123456789abcdef0123456789abcdef",
+    )
+    worker = Worker(
+        protocol,
+        stores,
+        definitions,
+        visibility=Visibility(ours, queue_url),
+        clock=clock,
+        settings=WorkerSettings(queue_url=queue_url, skew=SKEW),
+    )
+    yield Installation(
+        stores=stores,
+        worker=worker,
+        dynamodb=Meter(dynamodb),
+        sqs=Meter(ours),
+        client=mapping,
+        queue_url=queue_url,
+        receiver=receiver,
+    )
+    mapping.delete_queue(QueueUrl=queue_url)
+    delete_tables(tables, names)
+    for client in (tables, dynamodb, ours, mapping):
+        client.close()
+
+
+def table(title: str, costs: list[Cost]) -> str:
+    lines = [f"{title:<44}{'writes':>8}{'reads':>8}"]
+    lines += [f"  {cost.operation:<42}{cost.write_units:>8g}{cost.read_units:>8g}" for cost in costs]
+    total = Cost(
+        operation=f"{len(costs)} calls",
+        write_units=sum(cost.write_units for cost in costs),
+        read_units=sum(cost.read_units for cost in costs),
+    )
+    lines.append(f"  {total.operation:<42}{total.write_units:>8g}{total.read_units:>8g}")
+    return "\n".join(lines)
+
+
+def test_an_ordinary_unit_with_one_effect_keeps_to_its_budget(
+    installation: Installation, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Counted from receipt to acknowledgement in a process that is warm: the heartbeat of its minute is written."""
+    now = datetime.now(UTC).replace(microsecond=0)
+    installation.write(now - timedelta(minutes=1))
+    installation.worker.handle(installation.receive(), Context())
+
+    installation.forget()
+    row = installation.write(now)
+    scheduler = list(installation.dynamodb.costs)
+    event = installation.receive()
+    installation.forget()
+    assert installation.worker.handle(event, Context()) == {"batchItemFailures": []}
+    worker, sqs = list(installation.dynamodb.costs), list(installation.sqs.costs)
+
+    with capsys.disabled():
+        print()  # noqa: T201 - the table is what the test is for, beside its judgement
+        print(table("worker, from receipt to acknowledgement", worker))  # noqa: T201
+        print(table("with the scheduler's row", [*scheduler, *worker]))  # noqa: T201
+        print(table("SQS by our code", sqs))  # noqa: T201
+    completion = installation.stores.completions.read(row.unit_id).completion
+    assert completion is not None
+    assert completion.outcome is Outcome.SUCCEEDED
+    assert len(installation.receiver.applied) == 2
+    assert len(worker) <= 6
+    assert sum(cost.write_units for cost in worker) <= 8
+    assert sum(cost.read_units for cost in worker) <= 3
+    assert len(scheduler) == 1
+    assert sum(cost.write_units for cost in [*scheduler, *worker]) <= 10
+    assert len(sqs) <= 2
+
+
+def test_the_meter_counts_indexes_transactions_and_missing_keys(installation: Installation) -> None:
+    """Otherwise a budget would be kept by not counting."""
+    now = datetime.now(UTC).replace(microsecond=0)
+    installation.forget()
+    row = installation.write(now)
+    suppressed = replace(row, unit_id="charge@2026-11-29T06:00:00Z", state="suppressed", reason="paused")
+    assert installation.stores.inventory.write(suppressed)
+    installation.stores.database.get_many({"inventory": [{"unit_id": row.unit_id}], "controls": [{"name": "none"}]})
+    list(installation.stores.completions.read(row.unit_id).attempts)
+    due, not_due, batch, query = installation.dynamodb.costs
+
+    assert (due.write_units, not_due.write_units) == (2, 1)
+    assert batch.read_units == 2
+    assert query.read_units > 0
