@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta, tzinfo
+from itertools import pairwise
 
 from rich.table import Table
 
@@ -27,16 +28,13 @@ def table(*columns: str, wrap: str = "") -> Table:
 
 
 def span(length: timedelta) -> str:
-    """`41s`, `2m`, `5h48m`, `3d4h`: the two largest units of a length, minutes and seconds apart."""
+    """`41s`, `2m`, `5h48m`, `3d4h`: the two largest units of a length; minutes without their seconds."""
     seconds = max(0, int(length.total_seconds()))
-    parts: list[str] = []
-    for unit, size in _UNITS:
-        count, seconds = divmod(seconds, size)
-        if count or (parts and unit != "s"):
-            parts.append(f"{count}{unit}")
-        if len(parts) == 2 or (parts and unit == "m"):  # noqa: PLR2004 - the two of the docstring
-            break
-    return "".join(part for n, part in enumerate(parts) if n == 0 or not part.startswith("0")) or "0s"
+    for (unit, size), (next_unit, next_size) in pairwise(_UNITS):
+        if seconds >= size:
+            rest = seconds % size // next_size
+            return f"{seconds // size}{unit}" + (f"{rest}{next_unit}" if rest and unit != "m" else "")
+    return f"{seconds}s"
 
 
 def both_times(instant: datetime, zone: tzinfo) -> str:

@@ -1,0 +1,209 @@
+"""The commands as a shell calls them, on a stage that stands in the emulator: exit codes, streams, documents."""
+
+from __future__ import annotations
+
+import json
+import os
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from functions.cli import main as cli
+from functions.cli.stage import find_stage
+from functions.kit import aws, parameters
+from functions.local.installation import LOCAL_SETTINGS
+from functions.local.places import LocalInstallation, Places
+from functions.local.provision import create_tables
+from functions.records.controls import Control
+from functions.records.inventory import Row, from_item
+from functions.records.tables import INVENTORY, TABLES
+from functions.schedules.compile import write_definitions
+from tests.support.project import a_project
+
+JOBS = """
+[defaults]
+owner = "ops"
+[jobs.charge]
+schedule = "0 2 * * *"
+run      = "work:main"
+[jobs.paused]
+schedule = "0 2 * * *"
+run      = "work:main"
+[jobs.regions]
+schedule   = "0 3 * * *"
+run        = "work:main"
+partitions = ["eu", "us"]
+"""
+
+
+@dataclass(frozen=True)
+class Ran:
+    code: int
+    out: str
+    err: str
+
+    @property
+    def document(self) -> Any:
+        return json.loads(self.out)
+
+
+Run = Callable[..., Ran]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    def call(*arguments: str) -> Ran:
+        with pytest.raises(SystemExit) as ended:
+            cli.main(list(arguments))
+        captured = capsys.readouterr()
+        code = ended.value.code
+        return Ran(code if isinstance(code, int) else 0, captured.out, captured.err)
+
+    return call
+
+
+@pytest.fixture(scope="module")
+def root(moto_endpoint: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A project whose stage has tables, settings and definitions; no role runs."""
+    project = a_project(tmp_path_factory.mktemp("installed"))
+    project.write(JOBS)
+    stage = f"t{uuid.uuid4().hex[:10]}"
+    installation = LocalInstallation(
+        endpoint=moto_endpoint, receiver="http://127.0.0.1:9", pid=os.getpid(), stage=stage
+    )
+    places = Places(project.root)
+    places.make()
+    with pytest.MonkeyPatch.context() as patch, places.held():
+        for name, value in installation.environment().items():
+            patch.setenv(name, value)
+        names = create_tables(aws.client("dynamodb"), f"{stage}-")
+        settings = {table.variable: names[table.name] for table in TABLES} | LOCAL_SETTINGS
+        parameters.write(aws.client("ssm"), stage, settings)
+        write_definitions(project.compile().document, places.definitions)
+        places.save(installation)
+        yield project.root
+
+
+@pytest.fixture
+def installed(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(root)
+
+
+def rows() -> dict[str, Row]:
+    found = find_stage(None)
+    return {item["unit_id"]: from_item(item) for item in found.stores.database.scan(INVENTORY.name)}
+
+
+def test_without_an_installation_every_command_says_how_to_start_one(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a_project(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    for arguments in (["status"], ["show", "@last"], ["trigger", "charge"], ["drill", "silence", "charge"]):
+        ran = run(*arguments)
+        assert ran.code == 2
+        assert ran.out == ""
+        assert "splitshift dev" in ran.err
+
+
+@pytest.mark.usefixtures("installed")
+def test_trigger_makes_a_unit_and_show_and_status_see_it(run: Run) -> None:
+    triggered = run("trigger", "charge", "--payload", '{"cents": 7}', "--json")
+    assert triggered.code == 0
+    assert triggered.document == {"unit_id": triggered.document["unit_id"], "created": True}
+    unit_id = triggered.document["unit_id"]
+    assert unit_id.endswith("~manual")
+    assert "this machine" in triggered.err
+
+    shown = run("show", "charge@last", "--json")
+    assert shown.code == 0
+    assert shown.document["unit_id"] == unit_id
+    assert shown.document["state"] == "waiting"
+    assert (shown.document["entries"], shown.document["effects"]) == ([], [])
+    assert rows()[unit_id].payload == {"cents": 7}
+
+    status = run("status", "--json")
+    assert status.code == 1  # no role was ever heard of
+    assert set(status.document) >= {"ok", "stage", "account", "roles", "jobs", "incidents"}
+    assert status.document["ok"] is False
+    assert {role["role"]: role["state"] for role in status.document["roles"]} == {
+        "scheduler": "unknown",
+        "relay": "unknown",
+        "monitor": "unknown",
+        "worker#default": "unknown",
+    }
+    assert status.document["jobs"]["total"] == 3
+    assert status.document["incidents"] == []
+
+
+@pytest.mark.usefixtures("installed")
+def test_trigger_without_a_partition_makes_one_unit_for_each(run: Run) -> None:
+    ran = run("trigger", "regions", "--key", "k-1", "--json")
+    assert ran.document == [
+        {"unit_id": "regions/eu@key:k-1", "created": True},
+        {"unit_id": "regions/us@key:k-1", "created": True},
+    ]
+    again = run("trigger", "regions", "--partition", "eu", "--key", "k-1", "--payload", "{}", "--json")
+    assert again.code == 0
+    assert again.document == {"unit_id": "regions/eu@key:k-1", "created": False}
+    assert len([unit_id for unit_id in rows() if unit_id.endswith("@key:k-1")]) == 2
+
+
+@pytest.mark.usefixtures("installed")
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (["trigger", "chrage"], 1, "did you mean charge?"),
+        (["trigger", "regions", "--partition", "mars"], 1, "there are eu, us"),
+        (["trigger", "charge", "--payload", "[1]"], 2, "must be a table"),
+        (["trigger", "charge", "--payload", "{"], 2, "is not JSON"),
+        (["trigger", "charge", "--payload", '{"a": "\\u0000"}'], 2, "queues refuse"),
+        (["trigger", "charge", "--key", "a b"], 2, "is no key"),
+        (["show", "charge@2026-01-01T02:00:00Z"], 1, "nothing was ever written of it"),
+        (["show", "@02:00"], 1, "@02:00Z"),
+        (["drill", "silence", "charge"], 1, "drill = true"),
+        (["drill", "flood", "charge"], 2, "duplicate"),
+        (["decide", "charge@last", "charge", "happened"], 2, "--note"),
+        (["decide", "charge@last", "charge", "maybe", "--note", "x"], 2, "did-not-happen"),
+    ],
+)
+def test_wrong_input_is_one_sentence_on_stderr_a_code_and_nothing_written(
+    run: Run, arguments: list[str], code: int, says: str
+) -> None:
+    before = rows()
+    ran = run(*arguments)
+    assert ran.code == code
+    assert ran.out == ""
+    assert says in " ".join(ran.err.split())
+    assert "Traceback" not in ran.err
+    assert rows() == before
+
+
+@pytest.mark.usefixtures("installed")
+def test_a_paused_job_is_triggered_only_by_somebody_who_means_it(run: Run) -> None:
+    before = rows()
+    find_stage(None).stores.controls.write(Control(job="paused", paused=True, reason="Aurora upgrade"))
+    refused = run("trigger", "paused")
+    assert refused.code == 1
+    assert "is paused (Aurora upgrade)" in refused.err
+    assert rows() == before
+    assert run("trigger", "paused", "--yes").code == 0
+    assert len(rows()) == len(before) + 1
+
+
+@pytest.mark.usefixtures("installed")
+def test_texts_fit_a_hundred_columns(run: Run) -> None:
+    run("trigger", "regions")
+    for arguments in (["status"], ["show", "regions/eu@last"]):
+        ran = run(*arguments)
+        assert ran.out
+        assert max(map(len, ran.out.splitlines())) <= 100
+    for name in ("status", "show", "trigger", "decide", "drill"):
+        ran = run(name, "--help")
+        assert ran.code == 0
+        assert "Examples:" in ran.out
+        assert max(map(len, ran.out.splitlines())) <= 100
