@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import shutil
 import signal
 import sys
 import threading
@@ -18,6 +19,7 @@ PARENT_CHECK_EVERY_S = 0.2
 def watch(parent: int) -> None:
     while os.getppid() == parent:
         time.sleep(PARENT_CHECK_EVERY_S)
+    shutil.rmtree(os.environ["TMPDIR"], ignore_errors=True)  # the parent would have, had it lived
     # We lead a group of our own; functions that ministack runs as processes belong to it.
     os.killpg(0, signal.SIGKILL)
 

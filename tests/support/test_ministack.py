@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -66,12 +67,15 @@ def test_of_sixteen_conditional_writes_at_once_one_wins_in_each_of_200_rounds(ta
 
 @pytest.mark.slow
 @pytest.mark.ministack
-def test_it_ends_with_the_test_run_that_started_it(ministack_endpoint: str) -> None:
-    with subprocess.Popen([sys.executable, "-c", STARTER], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as starter:
+def test_it_ends_with_the_test_run_that_started_it_and_leaves_nothing(ministack_endpoint: str, tmp_path: Path) -> None:
+    command = [sys.executable, "-c", STARTER]
+    environ = {**os.environ, "TMPDIR": str(tmp_path)}
+    with subprocess.Popen(command, env=environ, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as starter:
         assert starter.stdout is not None
         with closing(lifeline(starter.stdout.readline().decode().strip())) as connection:
             starter.kill()
             assert connection.recv(1) == b""
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_without_an_installation_a_test_is_skipped_with_a_sentence_and_fails_where_that_is_asked(
