@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import pytest
@@ -514,3 +514,36 @@ def test_i08_nothing_opens_on_the_word_of_an_index_alone():
     assert T in set(world.stores.inventory.due_in(NOON))
     world.look_each_minute("12:01", "12:59")
     assert world.receiver.got == []
+
+
+class BetweenReads(Passing):
+    """Something happens after the first of two tables was read and before the other is, whichever comes first."""
+
+    def __init__(self, inner: Database, tables: set[str], happens: Callable[[], object]) -> None:
+        super().__init__(inner)
+        self._tables = tables
+        self._seen: set[str] = set()
+        self._happens = happens
+
+    def reading(self, table: str) -> None:
+        if table in self._tables - self._seen:
+            self._seen.add(table)
+            if self._seen == self._tables:
+                self._happens()
+
+
+def test_i08_a_unit_that_is_done_while_the_monitor_reads_was_begun():
+    """Neither lease nor completion is seen where the journal is read first and the lease afterwards."""
+    world = world_with_unit()
+    between = BetweenReads(world.memory, {"leases", "completions"}, lambda: world.work(T, "12:06:00", "12:06:01"))
+    world.look_each_minute("12:01", "12:05")
+    world.look("12:06", database=between)
+    assert world.receiver.got == []
+
+
+def test_i10_an_incident_of_a_unit_that_cannot_be_read_stays_open():
+    world = world_with_unit()
+    world.look_each_minute("12:01", "12:06")
+    for minute in range(7, 12):
+        world.look(f"12:{minute:02d}", database=Unreadable(world.memory, "leases", "hourly"))
+    assert world.receiver.got == [("open", "not_started", T)]
