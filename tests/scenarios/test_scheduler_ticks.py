@@ -14,7 +14,7 @@ from functions.records.database import Item
 from functions.records.tables import INVENTORY
 from functions.schedules.definitions import parse
 from tests.support.aws import document
-from tests.support.databases import Dying, FailingRows, Interrupted, KilledError, Recording
+from tests.support.databases import Dying, FailingRows, Interrupted, KilledError, Meeting, Recording
 from tests.support.ticks import NOON, World, definitions, job, minutes, unit_ids
 
 JOBS = (job("every-minute"), job("every-seven", "*/7 * * * *", partitions=("eu", "us")), job("rate", "rate(4 minutes)"))
@@ -44,8 +44,8 @@ TICK = st.sampled_from(["lost", "outage", "once", "once", "twice", "late", "with
 def test_b01_whatever_happens_to_ticks_the_rows_are_those_of_every_slot_each_once(ticks: list[tuple[str, int]]):
     """B01: ticks lost, doubled, late, one within another, killed at any write; the last one comes as it should."""
     world = World(*JOBS)
-    inserted: list[str] = []
-    world.memory.on_change = lambda table, old, new: inserted.append(_insert(table, old, new))
+    written: list[str] = []
+    world.memory.on_change = lambda table, _, new: written.append(_row_written(table, new))
     world.tick(NOON)
     at = NOON
     for what, n in ticks:
@@ -55,13 +55,14 @@ def test_b01_whatever_happens_to_ticks_the_rows_are_those_of_every_slot_each_onc
     world.tick(end)
     assert set(world.rows) == expected(NOON, end + minutes(5))
     assert world.cursor == end + minutes(5)
-    assert sorted(filter(None, inserted)) == sorted(world.rows)
+    assert sorted(filter(None, written)) == sorted(world.rows)
     for row in world.rows.values():
         assert row.reason is None or row.created_at > row.slot + minutes(5)
 
 
-def _insert(table: str, old: Item | None, new: Item | None) -> str:
-    return new["unit_id"] if table == INVENTORY.name and old is None and new is not None else ""
+def _row_written(table: str, new: Item | None) -> str:
+    """Its id, for every write that took effect: one that is repeated shows twice."""
+    return new["unit_id"] if table == INVENTORY.name and new is not None else ""
 
 
 def _happen(world: World, at: datetime, what: str, n: int) -> None:
@@ -110,13 +111,14 @@ def test_b02_sixteen_ticks_at_once_write_each_row_once_and_none_fails():
     """B02; invariant 1: one row per job, partition and slot, however often it is triggered."""
     world = World(job("ledger", partitions=("eu", "us")))
     world.tick(NOON)
-    inserted: list[str] = []
-    world.memory.on_change = lambda table, old, new: inserted.append(_insert(table, old, new))
-    schedulers = [world.scheduler() for _ in range(16)]
+    written: list[str] = []
+    world.memory.on_change = lambda table, _, new: written.append(_row_written(table, new))
+    together = Meeting(world.memory, 16)
+    schedulers = [world.scheduler(database=together) for _ in range(16)]
     world.clock.set(NOON + minutes(1))
     reports = _at_once([lambda one=one: one.tick(NOON + minutes(1)) for one in schedulers])
     reports.append(world.tick(NOON + minutes(1), delay=minutes(3)))
-    assert sorted(filter(None, inserted)) == sorted(unit_ids("ledger", [NOON + minutes(6)], ("eu", "us")))
+    assert sorted(filter(None, written)) == sorted(unit_ids("ledger", [NOON + minutes(6)], ("eu", "us")))
     assert sum(report.written for report in reports) == 2
     assert [report.failed for report in reports] == [()] * 17
     assert world.cursor == NOON + minutes(6)
@@ -125,7 +127,8 @@ def test_b02_sixteen_ticks_at_once_write_each_row_once_and_none_fails():
 def test_b02_first_ticks_at_once_begin_the_installation_once():
     """B02: whoever is first, all begin at one instant and none writes what another did."""
     world = World(job("ledger"))
-    schedulers = [world.scheduler() for _ in range(16)]
+    together = Meeting(world.memory, 16)
+    schedulers = [world.scheduler(database=together) for _ in range(16)]
     reports = _at_once([lambda one=one: one.tick(NOON) for one in schedulers])
     assert set(world.rows) == unit_ids("ledger", every(1, NOON, NOON + minutes(5)))
     assert sum(report.written for report in reports) == 5
