@@ -116,11 +116,14 @@ def client_for(endpoint: str) -> Any:
 
 
 @contextmanager
-def fresh_tables(client: Any) -> Generator[DynamoDatabase]:
-    """Tables of one test, gone after it.  Waiting between tries moves a clock of its own, and nobody waits."""
+def fresh_tables(client: Any, used: Any = None) -> Generator[DynamoDatabase]:
+    """Tables of one test, gone after it; the database reaches them by the client `used`, if that is another.
+
+    Waiting between tries moves a clock of its own, and nobody waits.
+    """
     names = create_tables(client, f"t{uuid.uuid4().hex[:12]}-")
     try:
-        yield DynamoDatabase(client, names, SettableClock(NOW).sleep)
+        yield DynamoDatabase(used or client, names, SettableClock(NOW).sleep)
     finally:
         delete_tables(client, names)
 
