@@ -1,0 +1,133 @@
+"""What may be chosen per stage: `infra/stages.toml`, validated as a whole before anything is synthesised.
+
+It stands in a file and not in `-c` options, which the next deployment would forget.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, cast
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+
+from functions.schedules.model import Pool
+from infra.naming import Names, taken
+
+# A function's name has 64 characters at most; a queue's more.
+_LONGEST_NAME = 64
+_LOG_DAYS = frozenset({1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 3653})
+_STAGE = re.compile(r"[a-z][a-z0-9]{0,15}")
+
+Email = Annotated[str, StringConstraints(pattern=r"^[^@\s,]+@[^@\s,]+\.[^@\s,]+$")]
+Phone = Annotated[str, StringConstraints(pattern=r"^\+[0-9]{6,15}$")]
+Https = Annotated[str, StringConstraints(pattern=r"^https://[^\s/]+(/\S*)?$")]
+Account = Annotated[str, StringConstraints(pattern=r"^[0-9]{12}$")]
+Region = Annotated[str, StringConstraints(pattern=r"^[a-z]{2}(-[a-z]+)+-[0-9]$")]
+Qualifier = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]{1,10}$")]
+TagText = Annotated[str, StringConstraints(pattern=r"^[\w .:/=+@-]{1,128}$")]
+
+
+class ConfigurationError(Exception):
+    """The stages cannot be built as written; one line per mistake, which says where it is and what to write."""
+
+
+class StageConfig(BaseModel):
+    """One `[stages.…]` table.  Every key has a default that is safe for production."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    account: Account | None = None
+    region: Region | None = None
+    emails: tuple[Email, ...] = ()
+    sms: tuple[Phone, ...] = ()
+    https: tuple[Https, ...] = ()
+    last_resort_emails: tuple[Email, ...] | None = None
+    last_resort_https: tuple[Https, ...] = ()
+    alarms: Literal["all", "switches", "none"] = "all"
+    dashboard: bool = True
+    removal: Literal["retain", "destroy"] = "retain"
+    protected: bool = False
+    customer_key: bool = False
+    log_days: int = 90
+    tracing: bool = False
+    drills: bool = False
+    skew_s: Annotated[int, Field(ge=1, le=60)] = 5
+    reserved_concurrency: dict[str, Annotated[int, Field(ge=1, le=1000)]] = Field(default_factory=dict)
+    tags: dict[TagText, TagText] = Field(default_factory=dict)
+    cost_centre: TagText | None = None
+    qualifier: Qualifier = "hnb659fds"
+    permissions_boundary: Annotated[str, StringConstraints(min_length=1, max_length=2048)] | None = None
+
+
+def load(path: Path, pools: Mapping[str, Pool]) -> dict[str, StageConfig]:
+    """Every stage of the file, checked against the pools.  Raises ConfigurationError with all mistakes."""
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ConfigurationError(f"{path.name} cannot be read: {error}") from error
+    return parse(document, pools, path.name)
+
+
+def parse(document: Mapping[str, Any], pools: Mapping[str, Pool], file: str = "stages.toml") -> dict[str, StageConfig]:
+    """As load, from the document itself."""
+    mistakes = [f"{file}: [{key}] is no known table: write [stages.NAME]" for key in document if key != "stages"]
+    stages: dict[str, StageConfig] = {}
+    found = document.get("stages")
+    tables = cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+    if not tables:
+        mistakes.append(f"{file}: there is no stage: write [stages.dev]")
+    for name, table in tables.items():
+        try:
+            stages[name] = StageConfig.model_validate(_tuples(table))
+        except ValidationError as error:
+            mistakes += [f"{file}: stages.{name}.{line}" for line in _lines(error)]
+        else:
+            wrong = _wrong_together(name, stages[name], pools)
+            mistakes += [f"{file}: stages.{name}{line}" for line in wrong]
+    if mistakes:
+        raise ConfigurationError("\n".join(mistakes))
+    return stages
+
+
+def _tuples(table: Any) -> Any:
+    """TOML has lists, the model's values never change."""
+    if not isinstance(table, dict):
+        return table
+    values = cast("dict[str, Any]", table)
+    return {key: tuple(cast("list[Any]", value)) if isinstance(value, list) else value for key, value in values.items()}
+
+
+def _lines(error: ValidationError) -> Iterator[str]:
+    for one in error.errors():
+        where = ".".join(str(part) for part in one["loc"]) or "(the table)"
+        yield f"{where}: {one['msg']}"
+
+
+def _wrong_together(stage: str, config: StageConfig, pools: Mapping[str, Pool]) -> Iterator[str]:
+    names = Names(stage=stage)
+    if not _STAGE.fullmatch(stage):
+        yield ": is no name for a stage: write at most 16 of a-z and 0-9, starting with a letter"
+    if config.log_days not in _LOG_DAYS:
+        yield f".log_days: CloudWatch keeps logs for one of {sorted(_LOG_DAYS)} days"
+    if config.protected and config.removal == "destroy":
+        yield '.removal: a protected stage keeps its records: write "retain"'
+    if config.protected and not (config.emails or config.sms or config.https):
+        yield ".emails: a protected stage must tell somebody: write an address, or sms or https"
+    for pool in pools.values():
+        if taken(pool.name):
+            yield f": a pool cannot be called {pool.name}: the name is Splitshift's own"
+        elif len(names.worker(pool.name)) > _LONGEST_NAME:
+            yield f": the name of pool {pool.name} makes a function's name of more than {_LONGEST_NAME} characters"
+    yield from _wrong_reserves(config, pools)
+
+
+def _wrong_reserves(config: StageConfig, pools: Mapping[str, Pool]) -> Iterator[str]:
+    for name, reserved in config.reserved_concurrency.items():
+        if name in pools and reserved < pools[name].max_concurrency:
+            fix = f"write {pools[name].max_concurrency} or more, or lower the pool's max_concurrency"
+            yield f".reserved_concurrency.{name}: is less than what the queue hands out, which throttles it: {fix}"
+        elif name not in pools and name not in {"scheduler", "relay", "monitor"}:
+            yield f".reserved_concurrency.{name}: is neither a role nor a pool"

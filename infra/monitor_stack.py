@@ -1,0 +1,97 @@
+"""The monitor: a function that an EventBridge rule wakes each minute, the topics by which people are told, the alarms.
+
+A rule and not EventBridge Scheduler, which wakes the scheduler: one that fails must not silence both.
+"""
+
+from __future__ import annotations
+
+import aws_cdk as cdk
+from aws_cdk import aws_events as events
+from aws_cdk import aws_events_targets as targets
+from aws_cdk import aws_iam as iam
+from constructs import Construct
+
+from functions.monitor.settings import MonitorSettings
+from functions.records.heartbeats import MONITOR
+from functions.records.tables import (
+    BY_DUE,
+    BY_JOB,
+    BY_LIST,
+    COMPLETIONS,
+    CONTROLS,
+    HEARTBEATS,
+    INCIDENTS,
+    INVENTORY,
+    LEASES,
+)
+from infra.alarms import Alarms
+from infra.assets import DEFINITIONS
+from infra.dashboard import add_dashboard
+from infra.naming import MONITOR_FAILURES
+from infra.queues import failure_queue
+from infra.role_function import ASYNC_RETRIES, OLDEST_EVENT_S, FunctionPlan, RoleFunction
+from infra.settings import complete, environment
+from infra.stage import Stage, StageStack
+from infra.tables import Tables
+from infra.topics import Topics
+
+
+class MonitorStack(StageStack):
+    def __init__(self, scope: Construct, stage: Stage) -> None:
+        super().__init__(scope, "monitor", stage)
+        names, config = stage.names, stage.config
+        tables = Tables(self, stage.name)
+        topics = Topics(self, "topics", names=names, config=config)
+        told = {"people_topic": topics.people.topic_arn, "events_topic": topics.events.topic_arn}
+        variables = environment(
+            MonitorSettings,
+            tables.named(INVENTORY, CONTROLS, LEASES, COMPLETIONS, INCIDENTS, HEARTBEATS),
+            stage=stage.name,
+            definitions=DEFINITIONS,
+            skew=str(config.skew_s),
+            **told,
+        )
+        failures = failure_queue(self, "failures", names.of(MONITOR_FAILURES))
+        monitor = RoleFunction(
+            self,
+            "monitor",
+            plan=FunctionPlan(
+                name=names.of("monitor"),
+                role="monitor",
+                asset=stage.assets.build("monitor"),
+                environment=complete(MonitorSettings, variables),
+                allowed=[*allowed(tables), *topics.allow_publishing()],
+                reserved=config.reserved_concurrency.get("monitor"),
+            ),
+            config=config,
+            failures=failures,
+        )
+        target = targets.LambdaFunction(
+            monitor.function,
+            retry_attempts=ASYNC_RETRIES,
+            max_event_age=cdk.Duration.seconds(OLDEST_EVENT_S),
+            dead_letter_queue=failures,
+        )
+        every_minute = events.Schedule.rate(cdk.Duration.minutes(1))
+        events.Rule(self, "minute", rule_name=names.of("monitor-minute"), schedule=every_minute, targets=[target])
+        self.tell(environment(MonitorSettings, (), **told))
+        alarms = Alarms(self, names=names, pools=stage.pools, tables=tables, topic=topics.last_resort)
+        alarms.add(config.alarms, monitor.function)
+        if config.dashboard:
+            add_dashboard(self, names=names, pools=stage.pools, alarms=alarms.made)
+
+
+def allowed(tables: Tables) -> list[iam.PolicyStatement]:
+    """It reads every record, and writes incidents and its own row."""
+    return [
+        tables.allow(INVENTORY, "BatchGetItem"),
+        tables.allow(INVENTORY, "Query", index=BY_DUE),
+        tables.allow(CONTROLS, "BatchGetItem"),
+        tables.allow(LEASES, "BatchGetItem"),
+        tables.allow(COMPLETIONS, "BatchGetItem", "Query"),
+        tables.allow(COMPLETIONS, "Query", index=BY_JOB),
+        tables.allow(INCIDENTS, "GetItem", "BatchGetItem", "UpdateItem", "PutItem", "DeleteItem"),
+        tables.allow(INCIDENTS, "Query", index=BY_LIST),
+        tables.allow(HEARTBEATS, "GetItem"),
+        tables.allow_heartbeat(MONITOR, "UpdateItem"),
+    ]

@@ -1,0 +1,62 @@
+"""The workers' side: the relay, and per pool a queue, its dead-letter queue and a function."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import aws_cdk as cdk
+from aws_cdk import aws_sqs as sqs
+from constructs import Construct
+
+from functions.relay.settings import RelaySettings
+from functions.schedules.definitions import Definitions
+from infra.naming import RELAY_FAILURES
+from infra.pool import PoolWorker
+from infra.queues import failure_queue
+from infra.relay import Relay
+from infra.settings import environment
+from infra.stage import Stage, StageStack
+from infra.tables import Tables
+
+
+class WorkerStack(StageStack):
+    def __init__(self, scope: Construct, stage: Stage) -> None:
+        super().__init__(scope, "worker", stage)
+        tables = Tables(self, stage.name)
+        pools = {
+            pool.name: PoolWorker(
+                self,
+                f"pool-{pool.name}",
+                pool=pool,
+                permissions=permissions(stage.own, pool.name),
+                stage=stage.name,
+                config=stage.config,
+                asset=stage.assets.build("worker", pool.dependencies),
+                tables=tables,
+            )
+            for pool in sorted(stage.definitions.pools.values(), key=lambda pool: pool.name)
+        }
+        for name, worker in pools.items():
+            cdk.Tags.of(worker).add("splitshift-pool", name)
+        failures = failure_queue(self, "relay-failures", stage.names.of(RELAY_FAILURES))
+        queues = {name: worker.queue for name, worker in pools.items()}
+        self._tell_queues(queues, failures)
+        Relay(
+            self,
+            "relay",
+            queues=queues,
+            failures=failures,
+            stage=stage.name,
+            config=stage.config,
+            asset=stage.assets.build("relay"),
+            tables=tables,
+        )
+
+    def _tell_queues(self, queues: Mapping[str, sqs.Queue], failures: sqs.Queue) -> None:
+        urls = self.to_json_string({name: queue.queue_url for name, queue in queues.items()})
+        self.tell(environment(RelaySettings, (), queues=urls, failure_queue=failures.queue_url))
+
+
+def permissions(definitions: Definitions, pool: str) -> Sequence[str]:
+    """What the jobs of a pool ask for: they share its function, and so its role."""
+    return sorted({one for job in definitions.jobs.values() if job.pool == pool for one in job.permissions})
