@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from datetime import datetime, timedelta, tzinfo
 from typing import Any, cast
@@ -14,7 +14,7 @@ from functions.records.effects import DONE, EffectRecord
 from functions.records.entries import Entry, Hold, Journal, entry_key
 from functions.records.incidents import OPEN, Incident
 from functions.records.inventory import Row
-from functions.records.states import UnitState
+from functions.records.states import State, UnitState
 from functions.records.unit_id import BadUnitIdError, UnitId, parse_unit_id
 from functions.records.units import UnitRecords, read_unit
 from functions.schedules.model import Job
@@ -74,12 +74,13 @@ class UnitPage:
 def page_of(stage: Stage, unit_id: str) -> UnitPage:
     """Read the unit, its ledger and its open incidents."""
     records = read_unit(stage.stores, unit_id, lock_of(stage))
+    state = records.state(stage.clock.now(), stage.stores.skew)
     listed = stage.stores.incidents.listed()
     return UnitPage(
         records=records,
-        state=records.state(stage.clock.now(), stage.stores.skew),
+        state=state,
         job=_job(stage, unit_id),
-        effects=tuple(_effects(stage, records)),
+        effects=tuple(_effects(stage, records, state)),
         incidents=tuple(found for found in listed if found.state == OPEN and found.subject == unit_id),
     )
 
@@ -122,23 +123,19 @@ def document(page: UnitPage) -> dict[str, Any]:
     }
 
 
-def _effects(stage: Stage, records: UnitRecords) -> list[EffectLine]:
+def _effects(stage: Stage, records: UnitRecords, state: UnitState) -> Iterator[EffectLine]:
     """By the ledger, which a retry shares with the unit that it retries; steps are no effects."""
     row = records.row
     of = row.effects_of if isinstance(row, Row) and row.effects_of else records.unit_id
-    found = stage.stores.effects.of_unit(of)
-    return [_effect(record, records) for record in found if not record.label.startswith(STEP_LABEL)]
+    caller = records.lease.owner if records.lease and state.state is State.RUNNING else None
+    for record in stage.stores.effects.of_unit(of):
+        if not record.label.startswith(STEP_LABEL):
+            yield _effect(record, caller)
 
 
-def _effect(record: EffectRecord, records: UnitRecords) -> EffectLine:
-    holder = records.lease.owner if records.lease else None
-    ended = {entry.owner for entry in (*records.journal.attempts, *records.journal.holds)}
-    if record.status == DONE:
-        state = EFFECT_DONE
-    elif record.owner == holder and holder not in ended and records.journal.completion is None:
-        state = EFFECT_RUNNING
-    else:
-        state = EFFECT_UNKNOWN
+def _effect(record: EffectRecord, caller: str | None) -> EffectLine:
+    begun = EFFECT_RUNNING if record.owner == caller else EFFECT_UNKNOWN
+    state = EFFECT_DONE if record.status == DONE else begun
     return EffectLine(
         label=record.label, key=record.key, state=state, called_at=record.called_at, done_at=record.done_at
     )

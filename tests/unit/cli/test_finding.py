@@ -89,8 +89,8 @@ def test_last_is_the_newest_slot_that_has_come_and_was_not_suppressed(stage: Sta
     world.due("nightly", at=AT_TWO, partition="eu")
     world.due(at=SLOT - timedelta(days=1))
     newest = world.due(at=SLOT - timedelta(minutes=3), suffix="~manual")
-    world.due(at=SLOT - timedelta(minutes=1), suffix="~again-1", state="suppressed", reason="deleted")
-    world.due(at=SLOT + timedelta(minutes=1))
+    world.due(at=SLOT, state="suppressed", reason="deleted")
+    world.due(at=SLOT + timedelta(seconds=30), suffix="~manual")
     assert found(stage, "charge@last") == found(stage, "@last") == newest
 
 

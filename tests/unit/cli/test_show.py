@@ -117,24 +117,27 @@ def test_the_commands_name_a_stage_that_is_not_this_machine(world: World, capsys
     assert "abandon --stage prod --note" in capsys.readouterr().out
 
 
-def test_a_running_call_is_in_progress_and_a_dead_ones_is_unknown(world: World, stage: Stage) -> None:
-    states: list[str] = []
+def test_the_call_of_the_running_attempt_is_in_progress_and_that_of_a_dead_one_unknown(
+    world: World, stage: Stage
+) -> None:
+    states: list[list[str]] = []
 
     @world.job
     def charge(run: Run) -> None:
-        run.effect("charge", lambda idempotency_key: look(), repeatable=True)
-        raise Crash
+        run.effect("charge", lambda idempotency_key: look(), item=run.attempt, repeatable=True)
 
     def look() -> None:
-        states.extend(effect.state for effect in page_of(stage, CHARGE).effects)
+        states.append([effect.state for effect in page_of(stage, CHARGE).effects])
         raise Crash
 
     world.due()
-    with pytest.raises(Crash):
-        world.deliver()
-    assert states == ["in_progress"]
-    world.clock.step(17)
+    for _ in range(2):
+        with pytest.raises(Crash):
+            world.deliver()
+        world.clock.step(20)
+    assert states == [["in_progress"], ["unknown", "in_progress"]]
     page = page_of(stage, CHARGE)
+    assert [effect.state for effect in page.effects] == ["unknown", "unknown"]
     assert page.state.state is State.UNKNOWN
     assert page.state.reason is not None
     assert "ran out" in page.state.reason
