@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from functions.kit.clock import SettableClock
@@ -28,17 +28,23 @@ class Unit:
         self.leases = Leases(database, SKEW)
         self._names = itertools.count(1)
 
+    @property
+    def next_at(self) -> datetime:
+        """When the next attempt takes the lease."""
+        return self.clock.now() + timedelta(seconds=LEASE_S + 60)
+
     def attempt(
         self,
         words: Mapping[tuple[str, str], Verdict] | None = None,
         *,
         database: Database | None = None,
+        clock: SettableClock | None = None,
         point: Callable[[str], None] = lambda _: None,
         max_s: float = 600,
     ) -> Attempt:
-        """The next one: an earlier lease has run out by now, or was freed."""
+        """The next one: an earlier lease has run out by now.  `clock`: its own, if it is frozen."""
         owner = f"owner-{next(self._names)}"
-        self.clock.step(LEASE_S + 60)
+        self.clock.set(self.next_at)
         now = self.clock.now()
         lease = self.leases.take("charge", owner=owner, unit_id=CHARGE, now=now, until=now + timedelta(seconds=LEASE_S))
         assert isinstance(lease, Lease)
@@ -46,7 +52,7 @@ class Unit:
         keep_alive = KeepAlive(
             self.leases,
             lease,
-            self.clock,
+            clock or self.clock,
             length=timedelta(seconds=LEASE_S),
             max_duration=timedelta(seconds=max_s),
             extend_messages=lambda: None,
@@ -57,7 +63,7 @@ class Unit:
                 effects=Effects(database or self.database),
                 claim=claim,
                 guard=keep_alive,
-                clock=self.clock,
+                clock=clock or self.clock,
                 context=Context(),
                 point=point,
             )

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from functions.kit.clock import SettableClock
 from functions.records.effects import IN_PROGRESS
 from functions.records.entries import Verdict
 from functions.sdk.errors import EffectPayloadError, LeaseGone
@@ -174,6 +175,44 @@ def test_of_two_that_see_the_same_dead_holder_only_the_later_one_calls(stored_un
 
     assert second.effect("charge", lambda idempotency_key: calls.append("second")) is None
     assert calls == ["third"], "the second one replays what the third one recorded"
+
+
+def test_a_takeover_that_comes_after_a_later_attempts_is_refused_while_that_one_still_calls(stored_unit: Unit) -> None:
+    unit, receiver = stored_unit, Receiver()
+    left_unknown(unit, receiver)
+    calls: list[str] = []
+
+    def third_takes_over_and_dies() -> None:
+        with pytest.raises(TimeoutError):
+            unit.attempt().effect("charge", cut_off(receiver))
+
+    second = unit.attempt(database=Interfered(unit.database, {2: meanwhile(third_takes_over_and_dies)}))
+
+    with pytest.raises(LeaseGone):
+        second.effect("charge", lambda idempotency_key: calls.append("second"))
+
+    assert calls == []
+    assert unit.record.owner == "owner-3"
+
+
+def test_a_takeover_is_of_the_holder_that_was_judged_and_of_no_other(stored_unit: Unit, receiver: Receiver) -> None:
+    """A word allows one call.  A frozen attempt makes it, between the judgement and the write of a later one."""
+    unit = stored_unit
+    first = left_unknown(unit, receiver, repeatable=False)
+    words = {(first.calls.key("charge"), first.owner): Verdict.DID_NOT_HAPPEN}
+    frozen = unit.attempt(words, clock=SettableClock(unit.next_at))
+
+    def thaws() -> None:
+        with pytest.raises(TimeoutError):
+            frozen.effect("charge", cut_off(receiver), repeatable=False)
+
+    third = unit.attempt(words, database=Interfered(unit.database, {2: meanwhile(thaws)}))
+
+    with pytest.raises(HoldNeeded) as held:
+        third.effect("charge", receiver.charge, repeatable=False)
+
+    assert held.value.record.owner == frozen.owner
+    assert len(receiver.calls) == 2
 
 
 def test_a_takeover_whose_answer_was_lost_is_recognised_by_the_next_attempt(unit: Unit) -> None:
