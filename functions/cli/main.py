@@ -53,9 +53,26 @@ def cli() -> None:
 
 
 def main(arguments: list[str] | None = None) -> Any:
-    """Run the command line; an error of ours is one line on stderr and exit code 1, never a traceback."""
+    """Run the command line; an error of ours or of AWS is one line on stderr and exit code 1, never a traceback."""
     try:
         return cli.main(args=arguments, prog_name="splitshift", standalone_mode=True)
     except SplitshiftError as error:
         click.echo(f"splitshift: {error}", err=True)
-        sys.exit(1)
+    except Exception as error:
+        if not type(error).__module__.startswith("botocore"):
+            raise
+        click.echo(f"splitshift: {_of_aws(error)}", err=True)
+    sys.exit(1)
+
+
+def _of_aws(error: Exception) -> str:
+    """What AWS refused, or that it was not reached, without the endpoint's and the account's names."""
+    details: dict[str, Any] = getattr(error, "response", {}).get("Error", {})
+    operation = getattr(error, "operation_name", None)
+    if not details:
+        return (
+            f"AWS could not be asked ({type(error).__name__}): check the network, --region, --profile and credentials"
+        )
+    return (
+        f"AWS refused {operation or 'the call'} ({details.get('Code', 'unknown')}): check --profile and its permissions"
+    )

@@ -23,7 +23,7 @@ def alert_of(body: bytes) -> Alert:
     message = envelope.get("Message")
     content = json_object(message) if isinstance(message, str) else {} if "Type" in envelope else envelope
     return Alert(
-        key=_text(content.get("incident")) or _text(envelope.get("MessageId")),
+        key=_text(content.get("id")) or _text(envelope.get("MessageId")),
         unit_id=_text(content.get("unit_id")),
         reason=_text(content.get("reason")),
         state=_text(content.get("state")),

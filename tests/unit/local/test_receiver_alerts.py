@@ -27,7 +27,7 @@ def notify(url: str, message: object, message_id: str = "m1") -> int:
 
 
 def incident(number: str, state: str, reason: str = "worker_lost") -> dict[str, str]:
-    return {"incident": number, "reason": reason, "unit_id": UNIT, "state": state}
+    return {"id": number, "reason": reason, "unit_id": UNIT, "state": state}
 
 
 @pytest.fixture
