@@ -25,13 +25,13 @@ from functions.kit.instants import to_text
 from functions.schedules.compile import compile_jobs
 from functions.schedules.definitions import Job, parse
 from functions.schedules.expressions import parse as parse_expression
-from functions.schedules.expressions import words
-from functions.schedules.rules import Refused, shown
+from functions.schedules.rules import Refused, in_words, shown
 from functions.schedules.slots import Slot, between
+from functions.schedules.words import over_clock_changes, spelled_out, values, words
 from functions.schedules.zones import known_zone, load_zone
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
     from functions.kit.clock import Clock
@@ -56,6 +56,12 @@ class _Window:
 @click.argument("job", required=False)
 @click.option("--schedule", "schedules", multiple=True, metavar="E", help='An expression, such as "0 2 * * *".')
 @click.option("--timezone", metavar="Z", help="The zone of --schedule.  Default: UTC.")
+@click.option("--dst-gap", type=click.Choice(["run", "skip"]), help="A time that the clock skips.  Default: run.")
+@click.option(
+    "--dst-fold",
+    type=click.Choice(["first", "second", "both"]),
+    help="A time that the clock repeats.  Default: first.",
+)
 @click.option("--from", "start", metavar="WHEN", help="Slots after this time.  Default: now.")
 @click.option("--until", "end", metavar="WHEN", help="Slots up to and including this time.")
 @click.option("--count", type=click.IntRange(1, MOST), help="So many slots at most.")
@@ -65,8 +71,11 @@ class _Window:
 def command(
     context: click.Context,
     job: str | None,
+    *,
     schedules: tuple[str, ...],
     timezone: str | None,
+    dst_gap: str | None,
+    dst_fold: str | None,
     root: Path,
     **options: Any,
 ) -> None:
@@ -81,17 +90,20 @@ def command(
       splitshift preview
       splitshift preview nightly-invoices --until 7d
       splitshift preview --schedule "30 2 * * *" --timezone America/New_York --from 2026-03-07 --until 2026-03-10
+      splitshift preview --schedule "cron(0 10 15W * ? *)" --timezone Europe/Berlin --dst-gap skip --dst-fold both
     """  # noqa: D301  \b is click's mark for lines that stay as they are
     if (job is not None) + bool(schedules) > 1:
         raise click.UsageError("give JOB or --schedule, not both")
-    if timezone and not schedules:
-        raise click.UsageError("--timezone belongs to --schedule; a job has its own")
+    own = {"timezone": timezone, "dst_gap": dst_gap, "dst_fold": dst_fold}
+    given = {field: value for field, value in own.items() if value is not None}
+    if given and not schedules:
+        raise click.UsageError(f"--{min(given).replace('_', '-')} belongs to --schedule; a job has its own")
     as_json = options.pop("as_json")
     window, clock = _Window(**options), clock_of(context)
     if job is None and not schedules:
         _all_jobs(root, window, clock, as_json=as_json)
         return
-    one = _stand_in(schedules, timezone or "UTC") if schedules else _named(root, job or "")
+    one = _stand_in(schedules, given) if schedules else _named(root, job or "")
     slots = [slot for _, slot in _collected([one], window, clock)]
     if as_json:
         emit_json([_document(one, slot) for slot in slots])
@@ -161,15 +173,15 @@ def _jobs(root: Path, asked: str | None = None) -> dict[str, Job]:
     return jobs
 
 
-def _stand_in(schedules: Iterable[str], timezone: str) -> Job:
+def _stand_in(schedules: Iterable[str], given: Mapping[str, Any]) -> Job:
     """A job that has nothing but a schedule."""
     try:
         for text in schedules:
             parse_expression(text)
-        zone = known_zone(timezone)
+        known_zone(given.get("timezone", "UTC"))
     except Refused as refused:
         raise click.UsageError(str(refused)) from None
-    return Job(name="preview", schedules=tuple(schedules), timezone=zone, run="", owner="", complete_within_s=0)
+    return Job(name="preview", schedules=tuple(schedules), run="", owner="", complete_within_s=0, **given)
 
 
 def _document(job: Job, slot: Slot) -> dict[str, str | None]:
@@ -179,12 +191,26 @@ def _document(job: Job, slot: Slot) -> dict[str, str | None]:
 
 def _tell_one(job: Job, slots: list[Slot]) -> None:
     for text in job.schedules:
-        console().print(f"{text}   {words(parse_expression(text))}, {job.timezone}")
+        _tell_meaning(job, text)
     table = _table("LOCAL", "UTC", "STATE")
     for slot in slots:
         table.add_row(_local(job, slot), to_text(slot.instant), _state(slot))
     console().print(table)
-    click.echo(counted(len(slots), "slot"))
+    suppressed = sum(slot.state == "suppressed" for slot in slots)
+    click.echo(counted(len(slots), "slot") + (f", {suppressed} of them suppressed" if suppressed else ""))
+    if job.spread_s:
+        click.echo(f"each unit starts less than {in_words(job.spread_s)} after its slot (spread)")
+
+
+def _tell_meaning(job: Job, text: str) -> None:
+    expression = parse_expression(text)
+    console().print(f"{spelled_out(text, expression)}   {words(expression)}, {job.timezone}")
+    told = {"values": values(expression)}
+    if load_zone(job.timezone) is not load_zone("UTC"):
+        told["clock changes"] = over_clock_changes(expression, job.dst_gap, job.dst_fold)
+    for what, said in told.items():
+        if said:
+            console().print(f"  {what}: {said}")
 
 
 def _local(job: Job, slot: Slot) -> str:

@@ -18,6 +18,7 @@ from functions.records.inventory import Row
 from functions.records.unit_id import UnitId
 from functions.schedules.definitions import Definitions, Job
 from functions.schedules.slots import Slot, between
+from functions.schedules.spread import spread_of
 
 LATE = timedelta(minutes=5)
 """A slot found later than this was missed by an outage: the catch-up policy decides, not the schedule."""
@@ -152,12 +153,13 @@ def _planned(job: Job, decision: _Decision, window: Window, version: str) -> Ite
     unit = UnitId(job=job.name, slot=decision.slot)
     for partition in job.partitions or (None,):
         unit_id = str(replace(unit, partition=partition))
+        spread_s = spread_of(unit_id, job, decision.slot) if decision.reason is None else 0
         row = Row(
             unit_id=unit_id,
             job=job.name,
             partition=partition,
             slot=decision.slot,
-            run_at=max(decision.slot, window.created_at),
+            run_at=max(decision.slot + timedelta(seconds=spread_s), window.created_at),
             lock=job.lock_for(partition, unit_id),
             pool=job.pool,
             origin=decision.origin,

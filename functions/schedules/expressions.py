@@ -1,7 +1,6 @@
-"""What a schedule may say: five cron fields by Debian's rules, or `rate(…)` by AWS's grammar.
+"""What a schedule may say: five cron fields by Debian's rules, `cron(…)`, `rate(…)` and `at(…)` by AWS's, `@daily`.
 
-cron(8) and crontab(5) of Debian are the source of the cron rules, cronsim their implementation.  Nothing is
-reinterpreted silently: what libraries read differently is refused here, with what to write instead.
+Everything is written with exactly one meaning, or refused with what to write.
 """
 
 from __future__ import annotations
@@ -11,25 +10,21 @@ import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from cronsim import CronSim, CronSimError
-
-from functions.schedules.rules import Refused, shown
+from functions.schedules.cron import FIRST_YEAR, Cron, aws_fields, five_fields
+from functions.schedules.rules import YEARS, Refused, shown
 
 LENGTH = 256
-_MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
-_DAYS = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
+ALIASES = {
+    "@yearly": "0 0 1 1 *",
+    "@annually": "0 0 1 1 *",
+    "@monthly": "0 0 1 * *",
+    "@weekly": "0 0 * * 0",
+    "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
+    "@hourly": "0 * * * *",
+}
 _RATE = re.compile(r"rate\(([1-9][0-9]{0,6}) (minutes?|hours?|days?)\)")
-_TERM = re.compile(r"(\*|[0-9]{1,2}|[A-Z]{3})(?:-([0-9]{1,2}|[A-Z]{3}))?(?:/([0-9]{1,4}))?")
-_LAST_OR_NTH = re.compile(r"[0-7]L|(?:[0-7]|[A-Z]{3})#[1-5]")
-_REFERENCE = datetime(2024, 1, 1)  # noqa: DTZ001  a wall clock: only whether a date exists is asked
-
-
-@dataclass(frozen=True, kw_only=True)
-class Cron:
-    text: str
-    """Five fields, upper case, one space between them."""
-    wildcard: bool
-    """Minute or hour starts with `*`: by Debian's rule such a schedule runs on real time over a clock change."""
+_AT = re.compile(r"at\(([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2})\)")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,38 +33,17 @@ class Rate:
     period: timedelta
 
 
-Expression = Cron | Rate
-
-
 @dataclass(frozen=True, kw_only=True)
-class _Field:
-    name: str
-    low: int
-    high: int
-    names: tuple[str, ...] = ()
-
-    def number(self, text: str) -> int:
-        if text in self.names:
-            return self.names.index(text) + (1 if self.names is _MONTHS else 0)
-        if not text.isdigit():
-            fix = f"write a number, or one of {', '.join(self.names)}" if self.names else "write a number"
-            raise Refused(f"{self.name} {shown(text)} is not known", fix)
-        if not self.low <= int(text) <= self.high:
-            raise Refused(f"{self.name} {text} is out of range", f"write {self.low} to {self.high}")
-        return int(text)
+class At:
+    text: str
+    wall: datetime
+    """One time on the wall clock of the job's zone; naive, a whole second."""
 
 
-_FIELDS = (
-    _Field(name="minute", low=0, high=59),
-    _Field(name="hour", low=0, high=23),
-    _Field(name="day of month", low=1, high=31),
-    _Field(name="month", low=1, high=12, names=_MONTHS),
-    _Field(name="day of week", low=0, high=7, names=_DAYS),
-)
-_DAY_OF_MONTH, _DAY_OF_WEEK = _FIELDS[2], _FIELDS[4]
+Expression = Cron | Rate | At
 
 
-@functools.lru_cache(maxsize=4096)
+@functools.lru_cache(maxsize=1 << 16)
 def parse(text: str) -> Expression:
     """The schedule that the text states.  Raises Refused, also for dates that never come, such as 30 February."""
     if len(text) > LENGTH:
@@ -77,13 +51,18 @@ def parse(text: str) -> Expression:
     if not text.isascii() or not text.isprintable():
         problem = f"schedule {shown(text)} holds a tab, a line break or a character outside ASCII"
         raise Refused(problem, "write one line of plain letters, digits and spaces")
-    if text.lstrip().lower().startswith("rate"):
-        return _rate(text)
-    if re.match(r"\s*(cron|at)\s*\(|\s*@", text, re.IGNORECASE):
-        raise Refused(
-            f"{shown(text)} is not yet supported", "write five cron fields, such as 0 2 * * *, or rate(5 minutes)"
-        )
-    return _cron(text)
+    word = re.match(r"\s*(rate|cron|at|)\s*(?:\(|$)|\s*(@|rate)", text, re.IGNORECASE)
+    match (word[1] or word[2] or "").lower() if word else "":
+        case "rate":
+            return _rate(text)
+        case "at":
+            return _at(text)
+        case "cron":
+            return aws_fields(text)
+        case "@":
+            return _alias(text)
+        case _:
+            return five_fields(text)
 
 
 def _rate(text: str) -> Rate:
@@ -101,72 +80,29 @@ def _rate(text: str) -> Rate:
     return Rate(text=text, period=period)
 
 
-def _cron(text: str) -> Cron:
-    parts = text.upper().split()
-    if len(parts) == 6:  # noqa: PLR2004
-        fix = "write five: minute hour day-of-month month day-of-week"
-        raise Refused(f"{shown(text)} has six fields, which some read as seconds first and some as seconds last", fix)
-    if len(parts) != len(_FIELDS):
-        fix = "write five: minute hour day-of-month month day-of-week, such as 0 2 * * *"
-        raise Refused(f"{shown(text)} has {len(parts)} fields", fix)
-    for field, part in zip(_FIELDS, parts, strict=True):
-        for term in part.split(","):
-            _check_term(field, term, alone=term == part)
-    cron = Cron(text=" ".join(parts), wildcard=parts[0].startswith("*") or parts[1].startswith("*"))
-    try:
-        first = next(CronSim(cron.text, _REFERENCE), None)
-    except CronSimError:
-        first = None
-    if first is None:
-        raise Refused(f"{shown(text)} never comes: no such date", "write a day that the month has")
-    return cron
-
-
-def _check_term(field: _Field, term: str, *, alone: bool) -> None:
-    if field is _DAY_OF_MONTH and term in {"L", "LW"}:
-        return
-    if field is _DAY_OF_WEEK and _LAST_OR_NTH.fullmatch(term):
-        field.number(re.split(r"[L#]", term)[0])
-        return
-    match = _TERM.fullmatch(term)
+def _at(text: str) -> At:
+    fix = "write at(yyyy-mm-ddThh:mm:ss), a time of the job's zone without an offset, such as at(2026-12-01T02:30:00)"
+    match = _AT.fullmatch(text)
     if match is None:
-        raise _not_a_term(field, term)
-    first, last, step = match.groups()
-    if first == "*":
-        if last or not (alone or step):
-            raise Refused(f"{field.name} {shown(term)} within a list or range means nothing more", "write * alone")
-    else:
-        _check_values(field, term, field.number(first), last, step)
-    if step and not 1 <= int(step) <= field.high:
-        raise Refused(f"{field.name} step /{step} is out of range", f"write a step from 1 to {field.high}")
+        raise Refused(f"{shown(text)} is not at(…)", fix)
+    try:
+        wall = datetime.fromisoformat(match[1])
+    except ValueError:
+        raise Refused(f"{shown(text)} is no date and time that exists", fix) from None
+    if not FIRST_YEAR <= wall.year < YEARS.stop:
+        raise Refused(f"{shown(text)} is out of range", f"write a year from {FIRST_YEAR} to {YEARS.stop - 1}")
+    return At(text=text, wall=wall)
 
 
-def _check_values(field: _Field, term: str, first: int, last: str | None, step: str | None) -> None:
-    if last and field.number(last) < first:
-        fix = f"write {first}-{field.high},{field.low}-{field.number(last)} if it should wrap around"
-        raise Refused(f"{field.name} range {shown(term)} runs backwards", fix)
-    if step and not last and field is _DAY_OF_WEEK:
-        fix = f"write {first}-6/{step} or {first}-7/{step}, or the days by name"
-        raise Refused(f"day of week {shown(term)} is read differently by different crons", fix)
-
-
-def _not_a_term(field: _Field, term: str) -> Refused:
-    problem = f"{field.name} {shown(term)} is not understood"
-    if term.startswith(("R", "H")) and not term.startswith(_DAYS):
-        return Refused(f"{field.name} {shown(term)} would be chosen at random", "write the value itself")
-    if term == "?":
-        return Refused(f"{field.name} ? belongs to another form", "write *")
-    if "W" in term and field is _DAY_OF_MONTH:
-        return Refused(f"{field.name} {shown(term)} is not supported", "write LW for the last weekday, or a day")
-    if term[:3] in field.names:
-        return Refused(problem, f"write {term[:3]}, the first three letters")
-    if not term:
-        return Refused(f"{field.name} has an empty place in its list", "write values with one comma between them")
-    return Refused(problem, "write *, a value, a range a-b, a step */n or a-b/n, or a list of them")
-
-
-def words(expression: Expression) -> str:
-    """What the schedule means, as one English phrase."""
-    if isinstance(expression, Rate):
-        return f"Every {expression.text.removeprefix('rate(').removesuffix(')').removeprefix('1 ')}"
-    return CronSim(expression.text, _REFERENCE).explain()
+def _alias(text: str) -> Cron:
+    fields = ALIASES.get(text)
+    if fields is None:
+        known = ", ".join(ALIASES)
+        near = ALIASES.get(text.strip().lower())
+        problem = f"{shown(text)} is not known"
+        if text.strip().lower() == "@reboot":
+            problem = "@reboot has no meaning here: nothing boots"
+        raise Refused(
+            problem, f"write {text.strip().lower()}" if near else f"write one of {known}, or five cron fields"
+        )
+    return five_fields(fields)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from functions.kit.instants import to_text
 from functions.schedules import rules
 from functions.schedules.rules import in_words
+from functions.schedules.spread import shortest_interval
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -36,6 +37,12 @@ class Job:
     timezone: str = "UTC"
     starts: datetime | None = None
     ends: datetime | None = None
+    dst_gap: Literal["run", "skip"] = "run"
+    """A time of day that the clock skips: once at the end of the gap, or a suppressed slot there."""
+    dst_fold: Literal["first", "second", "both"] = "first"
+    """A time of day that the clock repeats: which pass runs; the other is a suppressed slot."""
+    spread_s: int = 0
+    """Units start up to so many seconds after their slot, each at a second of its own."""
     run: str
     payload: Mapping[str, Any] = dataclasses.field(default_factory=dict[str, Any])
     partitions: tuple[str, ...] = ()
@@ -114,6 +121,9 @@ def conflicts(job: Job, pool: Pool | None) -> Iterator[Conflict]:
     if job.backoff_s > job.backoff_max_s:
         fix = f'write "{in_words(job.backoff_s)}" or more, or a shorter retries.backoff'
         yield conflict("retries.backoff_max", "retries.backoff", "is shorter than retries.backoff", fix)
+    if job.spread_s and (interval := shortest_interval(job)) and job.spread_s >= interval.total_seconds():
+        fix = f'write less than "{in_words(int(interval.total_seconds()))}"'
+        yield conflict("spread", "schedule timezone", "is not shorter than the time from one slot to the next", fix)
     if job.starts and job.ends and job.ends < job.starts:
         yield conflict("ends", "starts", "lies before starts", f"write {to_text(job.starts)} or later")
     if "{partition}" in job.lock and not job.partitions:

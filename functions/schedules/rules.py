@@ -24,6 +24,7 @@ PARTITIONS = 1_000
 
 # Inclusive; seconds where the name ends in _s.  SQS hides a message for at most 12 hours, hence the back-off's limit.
 RANGES: Mapping[str, tuple[int, int]] = {
+    "spread_s": (0, YEAR_S),
     "attempts": (1, 20),
     "backoff_s": (1, 12 * 3600),
     "backoff_max_s": (1, 12 * 3600),

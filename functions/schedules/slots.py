@@ -1,42 +1,47 @@
 """The slots of a job: pure, from its definition and a window of time.
 
-Clock changes, one rule for every cron schedule (cron(8) of Debian): where minute and hour name a time of day, a time in
-the gap of a spring change comes once, at the end of the gap, and a repeated time comes once, the first time.  Where
-minute or hour starts with `*` the schedule follows real time: every instant whose wall clock matches is a slot.
+Clock changes, one rule for every syntax (cron(8) of Debian): where minute and hour name a time of day, a time in the
+gap of a spring change comes once, at the end of the gap, and a repeated time comes once, the first time; `dst_gap` and
+`dst_fold` of the job say otherwise.  Where minute or hour starts with `*` the schedule follows real time: every instant
+whose wall clock matches is a slot.  What a clock change suppresses is a slot too, with the reason.
 
-cronsim evaluates fields on a clock without a zone, and the mapping to UTC is here: handed a zone it loses slots over a
-clock change of half an hour (Lord Howe) or at midnight, and repeats one when started within the repeated hour.
+Expressions are evaluated on a clock without a zone, and the mapping to UTC is here: handed a zone, cronsim loses slots
+over a clock change of half an hour (Lord Howe) or at midnight, and repeats one when started within the repeated hour.
 """
 
 from __future__ import annotations
 
 import heapq
+import itertools
+from collections import deque
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Literal
 
-from cronsim import CronSim
-
 from functions.kit.instants import EPOCH
-from functions.schedules.expressions import Rate, parse
+from functions.schedules.cron import walls
+from functions.schedules.expressions import At, Rate, parse
+from functions.schedules.quiet import Stretch, key_of, quiet_stretch, remember
 from functions.schedules.zones import load_zone
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from zoneinfo import ZoneInfo
 
-    from functions.schedules.expressions import Cron
     from functions.schedules.model import Job
 
+DST_GAP = "dst_gap"
+DST_FOLD = "dst_fold"
+
 _SECOND = timedelta(seconds=1)
-_MINUTE = timedelta(minutes=1)
+_ZERO = timedelta()
 # How far to look back for the slot before: dense schedules end in the first, 29 February on a Monday in the last.
 _LOOK_BACK = tuple(timedelta(days=days) for days in (1 / 24, 1, 8, 63, 400, 3_300, 15_400))
-# No zone has changed its clock twice within so short a time.
-_PROBE = timedelta(hours=12)
+# Longer than any repetition of a clock's time, and shorter than the time between two changes of a clock.
+_LONGEST_FOLD = timedelta(hours=26)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Slot:
     """One nominal instant of a job's schedule, UTC, to the second."""
 
@@ -52,102 +57,137 @@ def between(job: Job, after: datetime, until: datetime) -> Iterator[Slot]:
     `starts` and `ends` of the job are inclusive; a disabled job has no slots.  Lazy: each costs under a millisecond.
     """
     if job.enabled:
-        for instant in _instants(job, after, until):
-            yield Slot(instant=instant)
+        yield from _between(job, after, until)
 
 
 def previous(job: Job, slot: datetime) -> datetime | None:
-    """The slot before, where the window of a unit begins; where there is none, an earlier `starts`, or else None."""
+    """The due slot before: where the window of a unit begins.  Without one, an earlier `starts`, or else None."""
     for span in _LOOK_BACK:
-        earlier = list(_instants(job, max(slot - span, EPOCH - _SECOND), slot - _SECOND))
+        window = _between(job, max(slot - span, EPOCH - _SECOND), slot - _SECOND)
+        earlier = [one.instant for one in window if one.state == "due"]
         if earlier:
             return earlier[-1]
     return job.starts if job.starts and job.starts < slot else None
 
 
-def _instants(job: Job, after: datetime, until: datetime) -> Iterator[datetime]:
+def _between(job: Job, after: datetime, until: datetime) -> Iterator[Slot]:
+    key = key_of(job)
+    quiet = quiet_stretch(key)
+    if quiet is not None and quiet.after <= after and until < quiet.before:
+        return
     after, until = after.astimezone(UTC), until.astimezone(UTC)
+    if after >= until:
+        return
+    if job.starts is not None and until < job.starts:  # spares the calendar's end: nothing is evaluated from 9999
+        remember(key, Stretch(after=after, before=job.starts))
+        return
+    last = after
+    for slot in _from(job, after):
+        if slot.instant > until:
+            remember(key, Stretch(after=last, before=slot.instant))
+            return
+        yield slot
+        last = slot.instant
+    remember(key, Stretch(after=last))
+
+
+def _from(job: Job, after: datetime) -> Iterator[Slot]:
+    """Every slot later than `after`.  Where several schedules, or several times of one, come to an instant, one due
+    slot is enough to make it due.
+    """
     if job.starts is not None:
         after = max(after, job.starts - _SECOND)
-    if job.ends is not None:
-        until = min(until, job.ends)
-    if after >= until:
-        return  # also spares the calendar's end: nothing is evaluated from `starts` = 9999
     zone = load_zone(job.timezone)
-    last = after
-    for instant in heapq.merge(*(_of_one(text, job, zone, after, until) for text in job.schedules)):
-        if instant > last:
-            yield instant
-            last = instant
+    streams = [_of_one(text, job, zone, after) for text in job.schedules]
+    slots = streams[0] if len(streams) == 1 else heapq.merge(*streams, key=_instant)
+    if (ends := job.ends) is not None:
+        slots = itertools.takewhile(lambda slot: slot.instant <= ends, slots)
+    suppressed: Slot | None = None  # waits for what else comes to its instant
+    for slot in slots:
+        if suppressed is not None and slot.instant > suppressed.instant:
+            yield suppressed
+            after, suppressed = suppressed.instant, None
+        if slot.instant <= after:
+            continue
+        if slot.state == "due":
+            yield slot
+            after, suppressed = slot.instant, None
+        else:
+            suppressed = suppressed or slot
+    if suppressed is not None:
+        yield suppressed
 
 
-def _of_one(text: str, job: Job, zone: ZoneInfo, after: datetime, until: datetime) -> Iterator[datetime]:
+def _of_one(text: str, job: Job, zone: ZoneInfo, after: datetime) -> Iterator[Slot]:
+    """Never falling; the first ones may lie before `after`."""
     expression = parse(text)
     if isinstance(expression, Rate):
-        return _every(expression.period, job.starts or EPOCH, after, until)
-    return (_real_time if expression.wildcard else _time_of_day)(expression, zone, after, until)
+        return _every(expression.period, job.starts or EPOCH, after)
+    start = _wall_before(after, zone)
+    if isinstance(expression, At):
+        return _placed((wall for wall in (expression.wall,) if wall > start), zone, job.dst_gap, job.dst_fold)
+    if expression.wildcard:
+        return _placed(walls(expression, start), zone, "nothing", "both")
+    return _placed(walls(expression, start), zone, job.dst_gap, job.dst_fold)
 
 
-def _every(period: timedelta, anchor: datetime, after: datetime, until: datetime) -> Iterator[datetime]:
-    """Anchor + k · period, k ≥ 0, in (after, until]: exact, whatever ticks, edits and deployments come between."""
+def _every(period: timedelta, anchor: datetime, after: datetime) -> Iterator[Slot]:
+    """Anchor + k · period, k ≥ 0: exact, whatever ticks, edits and deployments come between."""
     instant = anchor + max((after - anchor) // period + 1, 0) * period
-    while instant <= until:
-        yield instant
+    while True:
+        yield Slot(instant=instant)
         instant += period
 
 
-def _time_of_day(cron: Cron, zone: ZoneInfo, after: datetime, until: datetime) -> Iterator[datetime]:
-    # Rising wall-clock times map to instants that never fall: all those of a gap to its end, repeated ones to the first
-    # pass.  So the first beyond `until` ends it; started within the second pass, some lie before `after`, which
-    # _instants leaves out.
-    for wall in CronSim(cron.text, after.astimezone(zone).replace(tzinfo=None, fold=0)):
-        instant = _first_occurrence(wall, zone)
-        if instant > until:
-            return
-        yield instant
+def _wall_before(after: datetime, zone: ZoneInfo) -> datetime:
+    """A wall-clock time so early that every slot later than `after` comes from a later one.
+
+    Just before a repetition the second pass of times that the clock already shows is still ahead.
+    """
+    offset = min(_offset(after, zone), _offset(after + _LONGEST_FOLD, zone))
+    return (after + offset).replace(tzinfo=None)
 
 
-def _first_occurrence(wall: datetime, zone: ZoneInfo) -> datetime:
-    """The instant of a wall-clock time: in a repeated hour the first pass, for a skipped one the end of the gap."""
-    while True:
-        instant = wall.replace(tzinfo=zone, fold=0).astimezone(UTC)
-        if instant.astimezone(zone).replace(tzinfo=None, fold=0) == wall:
-            return instant
-        wall += _MINUTE
+def _placed(times: Iterator[datetime], zone: ZoneInfo, gap: str, fold: str) -> Iterator[Slot]:
+    """Rising wall-clock times as slots.  By PEP 495 fold 0 and 1 differ in offset in a gap and a repetition only."""
+    second_pass: deque[Slot] = deque()
+    for wall in times:
+        before = wall.replace(tzinfo=zone, fold=0).utcoffset() or _ZERO
+        after = wall.replace(tzinfo=zone, fold=1).utcoffset() or _ZERO
+        instant = wall.replace(tzinfo=UTC) - before
+        if before < after:
+            if gap == "nothing":
+                continue
+            instant = _transition(wall.replace(tzinfo=UTC) - after, instant, zone)
+        while second_pass and second_pass[0].instant < instant:
+            yield second_pass.popleft()
+        if before == after:
+            yield Slot(instant=instant)
+        elif before < after:
+            yield _unless(instant, DST_GAP, suppressed=gap == "skip")
+        else:
+            yield _unless(instant, DST_FOLD, suppressed=fold == "second")
+            again = wall.replace(tzinfo=UTC) - after
+            second_pass.append(_unless(again, DST_FOLD, suppressed=fold == "first"))
+    yield from second_pass
 
 
-def _real_time(cron: Cron, zone: ZoneInfo, after: datetime, until: datetime) -> Iterator[datetime]:
-    for start, end, offset in _stretches(zone, after, until):
-        for wall in CronSim(cron.text, (start + offset).replace(tzinfo=None)):
-            instant = wall.replace(tzinfo=UTC) - offset
-            if instant > end:
-                break
-            yield instant
+def _unless(instant: datetime, reason: str, *, suppressed: bool) -> Slot:
+    return Slot(instant=instant, state="suppressed", reason=reason) if suppressed else Slot(instant=instant)
 
 
-def _stretches(zone: ZoneInfo, after: datetime, until: datetime) -> Iterator[tuple[datetime, datetime, timedelta]]:
-    """(after, until] cut where the zone's offset changes: (start, end] in whole seconds, with the offset within."""
-    start = probe = after
-    offset = _offset(zone, start + _SECOND)
-    while probe < until:
-        ahead = min(probe + _PROBE, until)
-        if _offset(zone, ahead) != offset:
-            change = _change(zone, probe, ahead, offset)
-            yield start, change - _SECOND, offset
-            start, offset = change - _SECOND, _offset(zone, change)
-            ahead = change
-        probe = ahead
-    yield start, until, offset
-
-
-def _change(zone: ZoneInfo, before: datetime, after: datetime, offset: timedelta) -> datetime:
-    """The first whole second in (before, after] at which the zone no longer has that offset."""
-    low, high = before.replace(microsecond=0), after.replace(microsecond=0)
+def _transition(low: datetime, high: datetime, zone: ZoneInfo) -> datetime:
+    """The second in (low, high] from which the clock shows another offset than at `low`."""
+    offset = _offset(low, zone)
     while high - low > _SECOND:
-        middle = low + timedelta(seconds=(high - low) // _SECOND // 2)
-        low, high = (middle, high) if _offset(zone, middle) == offset else (low, middle)
+        middle = low + (high - low) // _SECOND // 2 * _SECOND
+        low, high = (middle, high) if _offset(middle, zone) == offset else (low, middle)
     return high
 
 
-def _offset(zone: ZoneInfo, instant: datetime) -> timedelta:
-    return instant.astimezone(zone).utcoffset() or timedelta()
+def _offset(instant: datetime, zone: ZoneInfo) -> timedelta:
+    return instant.astimezone(zone).utcoffset() or _ZERO
+
+
+def _instant(slot: Slot) -> datetime:
+    return slot.instant

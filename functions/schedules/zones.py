@@ -16,12 +16,20 @@ _NOT_A_PLACE = frozenset({"Factory"})
 
 def load_zone(value: object) -> zoneinfo.ZoneInfo:
     """The zone of that name.  Raises Refused for everything else, paths and directories included."""
-    if isinstance(value, str) and _NAME.fullmatch(value) and value not in _NOT_A_PLACE:
-        try:
-            return zoneinfo.ZoneInfo(value)
-        except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
-            pass
-    raise Refused(f"{shown(value)} is not a time zone", "write an IANA name, such as Europe/Berlin or UTC")
+    zone = _zone(value) if isinstance(value, str) else None
+    if zone is None:
+        raise Refused(f"{shown(value)} is not a time zone", "write an IANA name, such as Europe/Berlin or UTC")
+    return zone
+
+
+@functools.lru_cache(maxsize=1024)  # zoneinfo itself keeps eight, and reads the others again and again
+def _zone(name: str) -> zoneinfo.ZoneInfo | None:
+    if not _NAME.fullmatch(name) or name in _NOT_A_PLACE:
+        return None
+    try:
+        return zoneinfo.ZoneInfo(name)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
+        return None
 
 
 def known_zone(value: object) -> str:

@@ -40,12 +40,6 @@ def _seconds(limits: str) -> PlainValidator:
     return PlainValidator(lambda value: rules.duration(value, *RANGES[limits]))
 
 
-def _no_spread(value: object) -> int:
-    if rules.duration(value):
-        raise Refused("a spread is not yet supported", 'write "0s" or leave it out')
-    return 0
-
-
 def _no_review(value: object) -> bool:
     if not isinstance(value, bool):
         raise Refused(f"must be true or false, not {shown(value)}", "write true or false, without quotes")
@@ -143,11 +137,11 @@ class JobFields(_Table):
 
     schedule: Annotated[tuple[str, ...], PlainValidator(_schedules)] = ()
     timezone: Annotated[str, PlainValidator(zones.known_zone)] = "UTC"
-    dst_gap: Annotated[str, _choice("run", later=("skip",))] = "run"
-    dst_fold: Annotated[str, _choice("first", later=("second", "both"))] = "first"
+    dst_gap: Annotated[str, _choice("run", "skip")] = "run"
+    dst_fold: Annotated[str, _choice("first", "second", "both")] = "first"
     starts: Annotated[datetime | None, PlainValidator(rules.instant)] = None
     ends: Annotated[datetime | None, PlainValidator(rules.instant)] = None
-    spread: Annotated[int, PlainValidator(_no_spread)] = 0
+    spread: Annotated[int, _seconds("spread_s")] = 0
     run: Annotated[str, PlainValidator(rules.run)] = ""
     invoke: Annotated[None, PlainValidator(_not_yet)] = None
     watch: Annotated[None, PlainValidator(_not_yet)] = None

@@ -124,10 +124,14 @@ def _wrong_together(job: Job, fields: JobFields, bad: set[str], around: Surround
 def _job(name: str, fields: JobFields) -> Job:
     retries, catchup = fields.retries, fields.catchup
     derived = fields.start_grace + retries.attempts * (fields.max_duration + retries.backoff_max) + fields.grace
-    same = "timezone starts ends run payload partitions pool permissions drill overlap lock severity owner description"
+    same = (
+        "timezone starts ends dst_gap dst_fold run payload partitions pool permissions drill overlap lock severity "
+        "owner description tags stages enabled"
+    )
     return Job(
         name=name,
         schedules=fields.schedule,
+        spread_s=fields.spread,
         attempts=retries.attempts,
         backoff_s=retries.backoff,
         backoff_max_s=retries.backoff_max,
@@ -139,7 +143,7 @@ def _job(name: str, fields: JobFields) -> Job:
         lease_s=fields.lease,
         catchup=Catchup(policy=catchup.policy, window_s=catchup.window, max=catchup.max, order=catchup.order),
         runbook=fields.runbook.replace("{job}", name),
-        **{key: getattr(fields, key) for key in f"{same} tags stages enabled".split()},
+        **{key: getattr(fields, key) for key in same.split()},
     )
 
 

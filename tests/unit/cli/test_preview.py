@@ -52,6 +52,8 @@ def test_a_job_is_shown_in_its_zone_and_in_utc_with_its_meaning_in_words(project
     assert result.exit_code == 0
     assert [line.rstrip() for line in result.stdout.splitlines()] == [
         "0 2 * * *   At 02:00 every day, Europe/Berlin",
+        "  values: minute 0 · hour 2 · day every · month every · weekday every",
+        "  clock changes: a skipped time runs right after the gap, a repeated one the first time only",
         "LOCAL                          UTC                   STATE",
         "Mon 2026-11-30 02:00:00+01:00  2026-11-30T01:00:00Z  due",
         "Tue 2026-12-01 02:00:00+01:00  2026-12-01T01:00:00Z  due",

@@ -94,9 +94,9 @@ def test_every_field_reaches_the_definitions_as_it_was_written(project: Project)
         starts = 2026-12-01T00:00:00+01:00
         ends = 2027-12-01T00:00:00Z
         enabled = false
-        dst_gap = "run"
-        dst_fold = "first"
-        spread = "0s"
+        dst_gap = "skip"
+        dst_fold = "both"
+        spread = "45m"
         needs_review = false
         alert = { failures = 1, of = 1 }
         """
@@ -122,6 +122,7 @@ def test_every_field_reaches_the_definitions_as_it_was_written(project: Project)
     job = definitions.jobs["full"]
     assert (job.schedules, job.timezone, job.owner) == (("0 2 * * *", "rate(6 hours)"), "Europe/Berlin", "payments")
     assert (job.attempts, job.backoff_s, job.backoff_max_s) == (5, 60, 1800)
+    assert (job.dst_gap, job.dst_fold, job.spread_s) == ("skip", "both", 2700)
     assert (job.max_duration_s, job.start_grace_s, job.grace_s, job.complete_within_s) == (240, 120, 180, 14_400)
     assert (job.start_deadline_s, job.lease_s, job.drill, job.enabled) == (3600, 15, True, False)
     assert (job.payload, job.partitions) == ({"tenant": 7, "list": ["a", 1.5, True]}, ("eu", "us"))
@@ -204,9 +205,6 @@ def test_one_wrong_field_hides_no_other_and_each_is_told_at_its_line(project: Pr
         "needs_review = true",
         'review = { within = "20h" }',
         'review = { by = ["ann"] }',
-        'dst_gap = "skip"',
-        'dst_fold = "both"',
-        'spread = "5m"',
         'overlap = "skip"',
         'overlap = "cancel_running"',
         'catchup = { policy = "all" }',
@@ -261,6 +259,11 @@ def test_what_is_not_built_yet_is_refused_and_says_so(project: Project, line: st
         ('payload = { a = "\\u0000" }', "payload"),
         ('description = "two\\nlines"', "description"),
         ("catchup.max = 10001", "catchup.max"),
+        ('dst_gap = "shift"', "dst_gap"),
+        ('dst_fold = "twice"', "dst_fold"),
+        ('spread = "15m"', "spread"),
+        ('spread = "367d"', "spread"),
+        ("spread = 60", "spread"),
     ],
 )
 def test_a_value_that_cannot_work_is_one_error_at_its_field(project: Project, line: str, field: str) -> None:
