@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
-from collections.abc import Mapping
+import time
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from functions.kit.errors import FinalError
+
 STAGE = "local"
 REGION = "us-east-1"
+_HELD_WITHIN_S = 0.5  # others look for moments only
+
+
+class AlreadyRunningError(FinalError):
+    """A local installation runs here already."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +63,10 @@ class Places:
     def installation(self) -> Path:
         return self.folder / "local.json"
 
+    @property
+    def lock(self) -> Path:
+        return self.folder / "lock"
+
     def log_of(self, name: str) -> Path:
         return self.folder / "logs" / f"{name}.log"
 
@@ -68,11 +82,43 @@ class Places:
     def forget(self) -> None:
         self.installation.unlink(missing_ok=True)
 
+    @contextmanager
+    def held(self) -> Generator[None]:
+        """This folder is ours meanwhile, from before the first process: the system lets go of it when we die.
+
+        Raises AlreadyRunningError.
+        """
+        with self.lock.open("a+") as file:
+            if not _locked(file.fileno(), fcntl.LOCK_EX, within_s=_HELD_WITHIN_S):
+                file.seek(0)
+                raise AlreadyRunningError(
+                    f"a local installation runs here already (process {file.read().strip()}): use it, or stop it first"
+                )
+            file.truncate(0)
+            file.write(str(os.getpid()))
+            file.flush()
+            self.forget()  # of one that died
+            yield
+
     def running(self) -> LocalInstallation | None:
         """The installation that runs here; None where there is none, or where who started it is gone."""
         try:
-            found = LocalInstallation(**json.loads(self.installation.read_text()))
-            os.kill(found.pid, 0)
+            with self.lock.open() as file:
+                if _locked(file.fileno(), fcntl.LOCK_SH):
+                    return None
+            return LocalInstallation(**json.loads(self.installation.read_text()))
         except (OSError, ValueError, TypeError):
             return None
-        return found
+
+
+def _locked(descriptor: int, kind: int, *, within_s: float = 0.0) -> bool:
+    deadline = time.monotonic() + within_s
+    while True:
+        try:
+            fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= deadline:
+                return False
+            time.sleep(0.02)
+        else:
+            return True

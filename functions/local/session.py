@@ -6,11 +6,11 @@ import json
 import os
 import signal
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any, Self
 
-from functions.kit.errors import FinalError
 from functions.local.emulator import Emulator
 from functions.local.installation import install
 from functions.local.places import LocalInstallation, Places
@@ -20,10 +20,6 @@ from functions.schedules.compile import write_definitions
 
 WORKERS = 2
 ROLE_NAMES = ("scheduler", "relay", "worker", "monitor")
-
-
-class AlreadyRunningError(FinalError):
-    """A local installation runs here already: use it, or stop it first."""
 
 
 class Session:
@@ -54,12 +50,9 @@ class Session:
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
-        if self.places.running() is not None:
-            raise AlreadyRunningError(
-                f"a local installation runs here already (process {self._running_pid()}): use it, or stop it first"
-            )
         self.places.make()
         try:
+            self._stack.enter_context(self.places.held())
             self._begin()
         except BaseException:
             self.close()
@@ -72,17 +65,9 @@ class Session:
     def close(self) -> None:
         self._stack.close()
 
-    def _running_pid(self) -> int | None:
-        running = self.places.running()
-        return running.pid if running else None
-
     def _begin(self) -> None:
         self.places.receiver_database.unlink(missing_ok=True)  # a new emulator knows none of the old units
-        emulator_port, receiver_port = self._ports
-        emulator = self._stack.enter_context(Emulator.start(emulator_port, log=self.places.log_of("emulator")))
-        receiver = self._stack.enter_context(
-            Receiver.start(self.places.receiver_database, port=receiver_port, log=self.places.log_of("receiver"))
-        )
+        emulator, receiver = self._servers()
         self.installation = LocalInstallation(
             endpoint=emulator.endpoint,
             receiver=receiver.url,
@@ -102,6 +87,18 @@ class Session:
         pids = self.supervisor.pids | {"emulator": emulator.pid, "receiver": receiver.pid}
         self.installation = replace(self.installation, pids=pids)
         self.places.save(self.installation)
+
+    def _servers(self) -> tuple[Emulator, Receiver]:
+        """Both at once: each takes its time to load, and neither needs the other."""
+        emulator_port, receiver_port = self._ports
+        database, log_of = self.places.receiver_database, self.places.log_of
+        with ThreadPoolExecutor(1) as beside:
+            starting = beside.submit(Receiver.start, database, port=receiver_port, log=log_of("receiver"))
+            try:
+                emulator = self._stack.enter_context(Emulator.start(emulator_port, log=log_of("emulator")))
+            finally:
+                receiver = self._stack.enter_context(starting.result())
+        return emulator, receiver
 
     def environment(self) -> dict[str, str]:
         """What a role process is told."""

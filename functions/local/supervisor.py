@@ -42,7 +42,8 @@ class _Running:
 class Supervisor:
     """A context manager; `restarts` counts how often each role was started again.
 
-    A role that dies leaves the units of its children alone: they finish, or their own alarm ends them.
+    A role that dies leaves the units of its children alone: they finish, or their own alarm ends them.  Only `stop`
+    ends them too.
     """
 
     def __init__(self, roles: list[Role], environment: Mapping[str, str], logs: Path) -> None:
@@ -50,6 +51,7 @@ class Supervisor:
         self._environment = dict(environment)
         self._logs = logs
         self._running: dict[str, _Running] = {}
+        self._orphaned: set[int] = set()  # process groups of roles that died, as long as a child of theirs is there
         self._stop = threading.Event()
         self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._watch, name="supervisor", daemon=True)
@@ -72,14 +74,16 @@ class Supervisor:
         if self._thread.is_alive():
             self._thread.join()
         for running in self._running.values():
-            _signal(running.process, signal.SIGTERM)
+            _signal(running.process.pid, signal.SIGTERM)
         deadline = time.monotonic() + _STOP_WITHIN_S
         for running in self._running.values():
             with contextlib.suppress(subprocess.TimeoutExpired):
                 running.process.wait(timeout=max(0.1, deadline - time.monotonic()))
         for running in self._running.values():
-            _signal(running.process, signal.SIGKILL)
+            _signal(running.process.pid, signal.SIGKILL)
             running.process.wait()
+        for group in self._orphaned:
+            _signal(group, signal.SIGKILL)
 
     def __enter__(self) -> Self:
         self.start()
@@ -90,6 +94,8 @@ class Supervisor:
 
     def _watch(self) -> None:
         while not self._stop.wait(_LOOK_EVERY_S):
+            # Forgotten as soon as it is empty: its number may become another's.
+            self._orphaned = {group for group in self._orphaned if _signal(group, 0)}
             with self._lock:
                 for name, running in list(self._running.items()):
                     if running.process.poll() is not None:
@@ -98,6 +104,7 @@ class Supervisor:
     def _again(self, name: str, dead: _Running) -> None:
         now = time.monotonic()
         if not dead.again_at:
+            self._orphaned.add(dead.process.pid)
             settled = now - dead.began >= _SETTLED_S
             dead.waits_s = 0.0 if settled else min(_WAIT_AT_MOST_S, max(0.5, dead.waits_s * 2))
             dead.again_at = now + dead.waits_s
@@ -122,7 +129,10 @@ class Supervisor:
         return _Running(role=role, process=process, began=time.monotonic())
 
 
-def _signal(process: subprocess.Popen[bytes], number: signal.Signals) -> None:
-    """To its whole group, which is led by it and outlives it while a child is there."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, number)
+def _signal(group: int, number: int) -> bool:
+    """To a role's whole group, which is led by it and outlives it while a child is there.  False if it is gone."""
+    try:
+        os.killpg(group, number)
+    except (ProcessLookupError, PermissionError):
+        return False
+    return True

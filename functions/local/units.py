@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from multiprocessing import forkserver
 from multiprocessing.connection import Connection, wait
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -89,7 +90,7 @@ class WorkerLoop:
     @classmethod
     def from_env(cls, settings: LoopSettings) -> WorkerLoop:
         definitions = for_stage(load(settings.definitions), settings.stage)
-        start = _in_threads(settings) if settings.single else _Process
+        start = _in_threads(settings) if settings.single else _in_processes()
         heartbeats = Heartbeats(dynamo_database(SystemClock()))
         return cls(aws.client("sqs"), heartbeats, definitions, settings, start=start)
 
@@ -169,7 +170,6 @@ class _Process:
 
     def __init__(self, event: dict[str, Any], seconds: float) -> None:
         context = multiprocessing.get_context("forkserver")
-        context.set_forkserver_preload(["functions.local.preload"])
         self._connection, theirs = context.Pipe(duplex=False)
         self._process = context.Process(target=work, args=(event, seconds, theirs), daemon=True)
         self._process.start()
@@ -190,6 +190,12 @@ class _Process:
     def end(self) -> bool:
         self._process.kill()
         return True
+
+
+def _in_processes() -> Callable[[dict[str, Any], float], Running]:
+    multiprocessing.get_context("forkserver").set_forkserver_preload(["functions.local.preload"])
+    forkserver.ensure_running()  # now, so that it loads while the first message is waited for
+    return _Process
 
 
 def work(event: dict[str, Any], seconds: float, answer: Connection) -> None:
