@@ -1,13 +1,14 @@
 """Reads the inventory's stream as Lambda's mapping would, and keeps its position in a heartbeat row of the relay's.
 
-Records come in batches; those that the handler reports as failed come again, and nothing behind the first of them is
-skipped.  Where the position is lost (the stream keeps a day) it goes on from the latest, and asks for a sweep.
+Records come in batches.  What is not reported as done with comes again in the next turn: from the first failed record
+on, or the whole batch where its handler raised.  Where the position is lost (the stream keeps a day) it goes on from
+the latest, and asks for a sweep.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -27,13 +28,18 @@ SOURCE = "relay#stream"
 _BATCH = 100
 _SAVE_EVERY_S = 5
 _FINISHED = "finished"
-_LOST = {"TrimmedDataAccessException", "ExpiredIteratorException", "ResourceNotFoundException"}
+# https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_streams_GetRecords.html
+_EXPIRED = {"ExpiredIteratorException", "ResourceNotFoundException"}
+_TRIMMED = "TrimmedDataAccessException"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Batch:
+    """`following` reads on behind it; None where its shard ends."""
+
     shard: str
     records: list[dict[str, Any]]
+    following: str | None
 
 
 class StreamReader:
@@ -66,14 +72,14 @@ class StreamReader:
         self._save()
 
     def done(self, batch: Batch, failed: Sequence[str]) -> None:
-        """Move on to before the first failed record; it and all behind it come again."""
+        """Move on, to before the first of the failed sequence numbers."""
         numbers = [str(record["dynamodb"]["SequenceNumber"]) for record in batch.records]
         place = min((numbers.index(number) for number in failed), default=len(numbers))
         if place:
             self._positions[batch.shard] = numbers[place - 1]
             self._moved = True
-        if place < len(numbers):
-            self._iterators.pop(batch.shard, None)
+        if place == len(numbers):
+            self._iterators[batch.shard] = batch.following
 
     def _shards(self) -> list[str]:
         shards: list[str] = []
@@ -89,46 +95,52 @@ class StreamReader:
         return [shard for shard in shards if self._positions.get(shard) != _FINISHED]
 
     def _of_shard(self, shard: str) -> Iterator[Batch]:
-        while True:
-            iterator = self._iterators.get(shard) or self._iterator(shard)
-            try:
-                answer = self._client.get_records(ShardIterator=iterator, Limit=_BATCH)
-            except ClientError as error:
-                if error.response.get("Error", {}).get("Code") not in _LOST:
-                    raise
-                self._iterators.pop(shard, None)
-                return
-            self._iterators[shard] = answer.get("NextShardIterator")
-            records: list[Any] = list(answer.get("Records", []))
+        while (answer := self._get_records(shard)) is not None:
+            following, records = answer.get("NextShardIterator"), list[Any](answer.get("Records", []))
             if records:
-                yield Batch(shard=shard, records=[_as_lambda_sees(record) for record in records])
-            if self._iterators.get(shard) is None and shard in self._iterators:
+                # Until it is done with there is no way behind it but from the position.
+                self._iterators.pop(shard, None)
+                yield Batch(shard=shard, records=[_as_lambda_sees(record) for record in records], following=following)
+                if shard not in self._iterators:
+                    return
+            self._iterators[shard] = following
+            if following is None:
                 self._positions[shard] = _FINISHED
                 self._moved = True
+            if following is None or len(records) < _BATCH:
                 return
-            if len(records) < _BATCH:
-                return
+
+    def _get_records(self, shard: str) -> Mapping[str, Any] | None:
+        """None where nothing can be read in this turn."""
+        iterator = self._iterators.get(shard) or self._iterator(shard)
+        try:
+            return self._client.get_records(ShardIterator=iterator, Limit=_BATCH)
+        except ClientError as error:
+            self._iterators.pop(shard, None)
+            code = error.response.get("Error", {}).get("Code")
+            if code == _TRIMMED:
+                self._iterators[shard] = self._from_latest(shard)
+            elif code not in _EXPIRED:
+                raise
+        return None
 
     def _iterator(self, shard: str) -> str:
         position = self._positions.get(shard)
         if position is None:
-            return self._client.get_shard_iterator(
-                StreamArn=self._arn, ShardId=shard, ShardIteratorType="TRIM_HORIZON"
-            )["ShardIterator"]
+            return self._shard_iterator(shard, ShardIteratorType="TRIM_HORIZON")
         try:
-            return self._client.get_shard_iterator(
-                StreamArn=self._arn,
-                ShardId=shard,
-                ShardIteratorType="AFTER_SEQUENCE_NUMBER",
-                SequenceNumber=position,
-            )["ShardIterator"]
+            return self._shard_iterator(shard, ShardIteratorType="AFTER_SEQUENCE_NUMBER", SequenceNumber=position)
         except ClientError as error:
-            if error.response.get("Error", {}).get("Code") not in _LOST:
+            if error.response.get("Error", {}).get("Code") != _TRIMMED:
                 raise
+        return self._from_latest(shard)
+
+    def _from_latest(self, shard: str) -> str:
         self.position_lost = True
-        return self._client.get_shard_iterator(StreamArn=self._arn, ShardId=shard, ShardIteratorType="LATEST")[
-            "ShardIterator"
-        ]
+        return self._shard_iterator(shard, ShardIteratorType="LATEST")
+
+    def _shard_iterator(self, shard: str, **where: Any) -> str:
+        return self._client.get_shard_iterator(StreamArn=self._arn, ShardId=shard, **where)["ShardIterator"]
 
     def _save(self) -> None:
         now = self._clock.now()
