@@ -64,6 +64,7 @@ class Run:
 
         `repeatable`: does the receiver honour the key?  If not, an unknown outcome goes to `find(key)` (a result =
         done, None = certainly not applied, raising = cannot tell), else to a person; never called again by itself.
+        `item` names an element by a text, a number or JSON: one key each, and the same in every attempt.
         `timeout` is the seconds that the call can last, its own retries included; less than the job's lease.
 
         Returns the receiver's answer as its JSON round trip, also when an earlier attempt made the call.  Raises what

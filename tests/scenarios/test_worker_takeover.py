@@ -165,6 +165,22 @@ def test_a_dead_workers_message_is_back_once_its_lease_can_be_taken() -> None:
     assert world.queue.back_in_s("m1") == 15 + 1 + 2
 
 
+def test_a_lease_that_ran_out_within_the_skew_is_not_taken() -> None:
+    """By another clock it may not have run out yet."""
+    world = charging()
+    world.due()
+    interfered_delivery(world, 4, die_before)
+    dead = world.holder()
+    for after_s, taken in [(15, False), (16, False), (16.001, True)]:
+        world.clock.set(SLOT + timedelta(seconds=after_s))
+        world.queue.messages["m1"].seen_at = world.clock.now()
+
+        world.deliver()
+
+        assert (world.journal().completion is not None) == taken, after_s
+        assert taken or world.holder() == dead
+
+
 def test_every_dead_attempt_counts_and_after_the_last_the_unit_ends_as_failed() -> None:
     world = World(a_charge(attempts=3))
 
