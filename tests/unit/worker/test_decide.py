@@ -11,7 +11,7 @@ from functions.records.controls import Control
 from functions.records.entries import Attempt, Completion, Ending, Hold, Journal, Outcome, Review, Verdict
 from functions.records.inventory import Row
 from functions.schedules.definitions import Job
-from functions.worker.decide import Conclude, Decision, Later, Leave, Repeat, Start, decide
+from functions.worker.decide import PAUSE_LOOKS_AFTER, Conclude, Decision, Later, Leave, Repeat, Start, decide
 from tests.support.jobs import a_job
 
 NOW = datetime(2026, 11, 29, 6, 0, tzinfo=UTC)
@@ -132,9 +132,9 @@ def test_a_unit_that_needs_review_waits_for_an_approval_and_no_other_word_is_one
 
 def test_a_pause_skips_what_never_started_and_holds_back_what_did() -> None:
     assert decided(control=PAUSED) == Conclude(outcome=Outcome.SKIPPED, reason="paused")
-    assert decided(control=PAUSED, attempts=(attempt(),)) == Later(at=NOW + minutes(5), why="paused")
-    until = Control(job="nightly", paused=True, until=NOW + minutes(90))
-    assert decided(control=until, attempts=(attempt(),)) == Later(at=NOW + minutes(90), why="paused")
+    assert decided(control=PAUSED, attempts=(attempt(),)) == Later(at=NOW + PAUSE_LOOKS_AFTER, why="paused")
+    until = Control(job="nightly", paused=True, until=NOW + minutes(3))
+    assert decided(control=until, attempts=(attempt(),)) == Later(at=NOW + minutes(3), why="paused")
 
 
 def test_a_pause_that_is_over_or_was_lifted_is_none() -> None:
