@@ -160,4 +160,5 @@ def _plain(value: Any) -> Any:
 
 
 def open_holds(page: UnitPage) -> tuple[Hold, ...]:
-    return () if page.records.journal.completion else page.records.journal.open_holds
+    journal = page.records.journal
+    return () if journal.completion or journal.called_off else journal.open_holds

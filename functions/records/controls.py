@@ -1,30 +1,90 @@
-"""Controls: what an operator tells the scheduler and the workers.  One item per job; drills arm their fault here."""
+"""Controls: what an operator tells the scheduler and the workers.  One item per job; drills arm their fault here.
+
+A control keeps the last pauses with their beginnings and ends: whether a slot fell into one is asked of the slot, also
+long after the job was resumed.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Any
 
+from functions.kit.errors import RetryableError
 from functions.kit.instants import from_text, to_epoch_s, to_text_ms
-from functions.records.database import Database, Item, Put
+from functions.records.database import Absent, Condition, ConditionRefusedError, Database, Equals, Item, Put
 from functions.records.tables import CONTROLS
 
 AFTER_EFFECT = "after-effect"
 _FAULT_KEPT_S = 86_400
+# Slots are judged within minutes, after an outage of the scheduler within days.
+_PAUSES_KEPT = 20
+_TRIES = 5
+
+
+class ControlBusyError(RetryableError):
+    """Others kept changing this control at the same moment: look again what they want, then repeat."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pause:
+    """One that is over: [since, until).  `since` None is one whose beginning is not known."""
+
+    since: datetime | None
+    until: datetime
+
+    def covers(self, instant: datetime) -> bool:
+        return (self.since is None or self.since <= instant) and instant < self.until
 
 
 @dataclass(frozen=True, kw_only=True)
 class Control:
-    """A paused job.  `until` None means until it is resumed."""
+    """A job's pause: from `since` (None: ever) to `until` (None: until it is resumed), `by` whom.
+
+    `earlier` are the pauses before it, oldest first; `resumed_by` ended the last one before its time.
+    """
 
     job: str
     paused: bool = False
+    since: datetime | None = None
     until: datetime | None = None
     reason: str | None = None
     by: str | None = None
+    resumed_by: str | None = None
+    earlier: tuple[Pause, ...] = ()
 
-    def paused_at(self, now: datetime) -> bool:
-        return self.paused and (self.until is None or now < self.until)
+    def paused_at(self, instant: datetime) -> bool:
+        """Whether this instant, past or to come, lies in a pause."""
+        if any(pause.covers(instant) for pause in self.earlier):
+            return True
+        began = self.since is None or self.since <= instant
+        return self.paused and began and (self.until is None or instant < self.until)
+
+    def running_since(self, now: datetime) -> datetime | None:
+        """The end of the last pause, from which what was held back can go on; None while paused, or if never paused."""
+        if self.paused_at(now):
+            return None
+        ends = [pause.until for pause in self._over(now)]
+        return max((end for end in ends if end <= now), default=None)
+
+    def pause(self, now: datetime, *, until: datetime | None, reason: str | None, by: str) -> Control:
+        """Paused from now on; one that is paused stays so since then, with the new end and reason."""
+        if self.paused and self.paused_at(now):
+            return replace(self, until=until, reason=reason, by=by)
+        return Control(job=self.job, paused=True, since=now, until=until, reason=reason, by=by, earlier=self._over(now))
+
+    def resume(self, now: datetime, *, by: str) -> Control:
+        """Not paused from now on."""
+        return replace(self, paused=False, since=None, until=None, earlier=self._over(now), resumed_by=by)
+
+    def _over(self, now: datetime) -> tuple[Pause, ...]:
+        """The pauses before, with the present one as if it ended now at the latest."""
+        if not self.paused or (self.since is not None and self.since >= now):
+            return self.earlier
+        last = Pause(since=self.since, until=min(self.until or now, now))
+        return (*self.earlier, last)[-_PAUSES_KEPT:]
 
 
 class Controls:
@@ -41,7 +101,26 @@ class Controls:
         return {item["name"]: from_item(item) for item in items}
 
     def write(self, control: Control) -> None:
+        """Whatever stands there."""
         self._database.put(Put(CONTROLS.name, to_item(control)))
+
+    def change(self, job: str, how: Callable[[Control], Control]) -> Control:
+        """What the control is made into, from what stands there; one that cannot be read is replaced.
+
+        Two people at once both have their word, one after the other.  Raises ControlBusyError.
+        """
+        for _ in range(_TRIES):
+            seen = self._database.get(CONTROLS.name, {"name": job})
+            control = how(_readable(job, seen))
+            item = to_item(control) | {"written": uuid.uuid4().hex}
+            try:
+                self._database.put(Put(CONTROLS.name, item, as_seen(seen)))
+            except ConditionRefusedError as refused:
+                if refused.item is None or refused.item.get("written") != item["written"]:
+                    continue
+                # Our own write, whose answer was lost.
+            return control
+        raise ControlBusyError(f"the control of {job} is being changed by others: look again, then repeat")
 
     def arm_fault(self, unit_id: str, point: str, now: datetime) -> None:
         """Make the first attempt of a drill's unit die at a named point."""
@@ -53,13 +132,24 @@ class Controls:
         return None if item is None else str(item["point"])
 
 
+def as_seen(seen: Item | None) -> Condition:
+    """Nobody wrote it since: each change bears an id of its own."""
+    if seen is None:
+        return Condition("control_as_seen", Absent("name"))
+    written = seen.get("written")
+    return Condition("control_as_seen", Absent("written") if written is None else Equals("written", written))
+
+
 def to_item(control: Control) -> Item:
     return {
         "name": control.job,
         "paused": control.paused,
+        "since": to_text_ms(control.since) if control.since else None,
         "until": to_text_ms(control.until) if control.until else None,
         "reason": control.reason,
         "by": control.by,
+        "resumed_by": control.resumed_by,
+        "earlier": [_pause_item(pause) for pause in control.earlier] or None,
     }
 
 
@@ -67,10 +157,30 @@ def from_item(item: Item) -> Control:
     return Control(
         job=item["name"],
         paused=bool(item.get("paused", False)),
+        since=from_text(item["since"]) if "since" in item else None,
         until=from_text(item["until"]) if "until" in item else None,
         reason=item.get("reason"),
         by=item.get("by"),
+        resumed_by=item.get("resumed_by"),
+        earlier=tuple(_pauses(item.get("earlier", []))),
     )
+
+
+def _pause_item(pause: Pause) -> dict[str, str]:
+    until = {"until": to_text_ms(pause.until)}
+    return until if pause.since is None else {"since": to_text_ms(pause.since)} | until
+
+
+def _pauses(items: list[Mapping[str, Any]]) -> Iterator[Pause]:
+    for item in items:
+        yield Pause(since=from_text(item["since"]) if "since" in item else None, until=from_text(item["until"]))
+
+
+def _readable(job: str, item: Item | None) -> Control:
+    try:
+        return Control(job=job) if item is None else from_item(item)
+    except (KeyError, TypeError, ValueError):
+        return Control(job=job)
 
 
 def _fault(unit_id: str) -> str:

@@ -48,6 +48,7 @@ class Verdict(StrEnum):
     HAPPENED = "happened"
     DID_NOT_HAPPEN = "did-not-happen"
     ABANDON = "abandon"
+    CANCEL = "cancel"  # whatever it waits for: it is not to run, or not again
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,6 +163,11 @@ class Journal:
         """Holds that no person has answered."""
         answered = {(review.hold, review.effect) for review in self.reviews}
         return tuple(hold for hold in self.holds if (hold.owner, hold.effect) not in answered)
+
+    @property
+    def called_off(self) -> Review | None:
+        """The word by which a person cancelled the unit; what it waited for is no question any more."""
+        return next((review for review in self.reviews if review.verdict is Verdict.CANCEL), None)
 
     @property
     def all_attempts(self) -> tuple[Attempt, ...]:

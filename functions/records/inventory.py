@@ -46,7 +46,7 @@ class Row:
     `slot` is the nominal instant, `run_at` the instant from which it may start and every bound counts.  `payload` is
     frozen here, and `pool` says whose queue gets it: later edits of the definition do not reach a unit that exists.
     `triggers` holds the ids of explicit
-    requests.  `effects_of` names the unit whose effects a retry must not repeat.
+    requests, and `by` says who made the first.  `effects_of` names the unit whose effects a retry must not repeat.
     """
 
     unit_id: str
@@ -66,6 +66,7 @@ class Row:
     created_at: datetime
     tick: datetime | None = None
     effects_of: str | None = None
+    by: str | None = None
 
     @property
     def ttl(self) -> int:
@@ -163,6 +164,7 @@ def to_item(row: Row) -> Item:
         "created_at": to_text_ms(row.created_at),
         "tick": to_text(row.tick) if row.tick else None,
         "effects_of": row.effects_of,
+        "by": row.by,
         "due": due,
         "ttl": row.ttl,
     }
@@ -189,6 +191,7 @@ def from_item(item: Item) -> Row:
             created_at=from_text(_text(item, "created_at")),
             tick=from_text(item["tick"]) if "tick" in item else None,
             effects_of=_maybe_text(item, "effects_of"),
+            by=_maybe_text(item, "by"),
         )
     except (TypeError, ValueError) as error:
         raise BadRowError(f"the row cannot be read: {error}") from error

@@ -60,7 +60,8 @@ def state_of(
     held = _by_lease(journal, lease, now, skew)
     if row.state == "suppressed":
         return held or _suppressed(row, journal)
-    return _by_people(row, journal) or held or _by_attempts(journal) or _by_time(row, journal, lease, now)
+    by_people = _by_people(row, journal) or held or _called_off(journal)
+    return by_people or _by_attempts(journal) or _by_time(row, journal, lease, now)
 
 
 def _why_ended(journal: Journal) -> str | None:
@@ -84,6 +85,8 @@ def _suppressed(row: Row, journal: Journal) -> UnitState:
 
 
 def _by_people(row: Row, journal: Journal) -> UnitState | None:
+    if journal.called_off is not None:
+        return None
     if journal.open_holds:
         effects = ", ".join(hold.effect for hold in journal.open_holds)
         return UnitState(state=State.ON_HOLD, reason=f"nobody knows whether {effects} reached its receiver")
@@ -91,6 +94,13 @@ def _by_people(row: Row, journal: Journal) -> UnitState | None:
     if row.needs_review and not verdicts & {Verdict.APPROVE, Verdict.REJECT, Verdict.ABANDON}:
         return UnitState(state=State.NEEDS_REVIEW)
     return None
+
+
+def _called_off(journal: Journal) -> UnitState | None:
+    """A running attempt goes on to its end; otherwise the next message ends the unit."""
+    if journal.called_off is None:
+        return None
+    return UnitState(state=State.WAITING, reason=f"called off by {journal.called_off.by}: a worker ends it")
 
 
 def _by_lease(journal: Journal, lease: Lease | None, now: datetime, skew: timedelta) -> UnitState | None:

@@ -70,6 +70,8 @@ def reason_to_wait(row: Row, lease: Lease | None, journal: Journal, now: datetim
         return "running"
     if journal.completion is not None:
         return "completed"
+    if journal.called_off is not None:
+        return None  # a worker ends it, whatever it waited for
     if journal.open_holds:
         return "on_hold"
     if row.needs_review and not any(review.verdict in _JUDGED for review in journal.reviews):

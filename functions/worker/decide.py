@@ -12,8 +12,10 @@ from functions.schedules.definitions import Job
 
 # A message that is early by no more than this waits in the worker; SQS delays are whole seconds.
 WAITS_AT_MOST = timedelta(seconds=3)
-# A paused unit that has started before looks again after this.
-PAUSE_LOOKS_AFTER = timedelta(minutes=5)
+# A paused unit that has started before looks again after this, though a resume sends it at once: its message must not
+# be received so often in a long pause that the queue gives it up.
+PAUSE_LOOKS_AFTER = timedelta(hours=1)
+CALLED_OFF = "called off by a person"
 # An unknown job may be one whose bundle has not reached this worker yet.
 ATTEMPTS_OF_UNKNOWN_JOB = 3
 
@@ -72,6 +74,8 @@ def decide(row: Row, control: Control | None, journal: Journal, job: Job | None,
 
 
 def _by_reviews(row: Row, journal: Journal) -> Decision | None:
+    if journal.called_off is not None:
+        return Conclude(outcome=Outcome.CANCELLED, reason=CALLED_OFF)
     if journal.open_holds:
         return Leave(why="on hold")
     verdicts = {review.verdict for review in journal.reviews}
@@ -85,11 +89,12 @@ def _by_reviews(row: Row, journal: Journal) -> Decision | None:
 
 
 def _by_policy(row: Row, control: Control | None, journal: Journal, job: Job | None, now: datetime) -> Decision | None:
-    started = bool(journal.attempts)
+    started = bool(journal.attempts or journal.holds)
+    if control is not None and not started and (control.paused_at(now) or _slot_paused(row, control)):
+        return Conclude(outcome=Outcome.SKIPPED, reason="paused")
     if control is not None and control.paused_at(now):
-        if not started:
-            return Conclude(outcome=Outcome.SKIPPED, reason="paused")
-        return Later(at=control.until or now + PAUSE_LOOKS_AFTER, why="paused")
+        look_at = now + PAUSE_LOOKS_AFTER
+        return Later(at=min(control.until or look_at, look_at), why="paused")
     if job is not None and job.start_deadline_s is not None and not started:
         deadline = row.run_at + timedelta(seconds=job.start_deadline_s)
         if now > deadline:
@@ -98,6 +103,14 @@ def _by_policy(row: Row, control: Control | None, journal: Journal, job: Job | N
     if len(journal.attempts) >= allowed:
         return Conclude(outcome=Outcome.FAILED, reason="attempts used up")
     return None
+
+
+def _slot_paused(row: Row, control: Control) -> bool:
+    """A row written ahead of a pause, and found after it: its slot is one of those that were not to run.
+
+    What a person asked for, or a catch-up policy decided on after the slot, was meant in spite of a pause.
+    """
+    return row.origin == "schedule" and control.paused_at(row.slot)
 
 
 def _by_time(row: Row, journal: Journal, now: datetime) -> Decision:

@@ -148,3 +148,12 @@ def test_what_cannot_be_read_or_is_missing_is_unknown_and_says_what(known: dict[
 
 def test_an_unreadable_duplicate_does_not_hide_a_completion() -> None:
     assert state(completion=completion(), unreadable=("duplicate#m",)).state is State.SUCCEEDED
+
+
+def test_what_was_called_off_waits_for_a_worker_to_end_it_and_asks_nobody_any_more() -> None:
+    word = review(verdict=Verdict.CANCEL, by="ann")
+    expected = UnitState(state=State.WAITING, reason="called off by ann: a worker ends it")
+    assert state(reviews=(word,), holds=(hold(),)) == expected
+    assert state(reviews=(word,), of=row(needs_review=True)) == expected
+    assert state(reviews=(word,), attempts=(attempt(retry_at=after(30)),)) == expected
+    assert state(reviews=(word,), held=lease()) == UnitState(state=State.RUNNING)

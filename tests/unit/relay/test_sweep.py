@@ -60,6 +60,14 @@ def test_a_unit_that_shows_no_trace_of_work_is_sent_again():
     assert verdict() is None
 
 
+def test_a_unit_that_was_called_off_is_sent_again_whatever_it_waits_for():
+    word = (review(Verdict.CANCEL),)
+    assert verdict(holds=(HOLD,), reviews=word) is None
+    assert verdict(a_row(needs_review=True), reviews=word) is None
+    assert verdict(attempts=(attempt(retry_at=NOW + minutes(9)),), reviews=word) is None
+    assert verdict(completion=completion(), reviews=word) == "completed"
+
+
 def test_a_unit_under_work_is_left():
     assert verdict(held=lease()) == "running"
 

@@ -11,7 +11,17 @@ from functions.records.controls import Control
 from functions.records.entries import Attempt, Completion, Ending, Hold, Journal, Outcome, Review, Verdict
 from functions.records.inventory import Row
 from functions.schedules.definitions import Job
-from functions.worker.decide import PAUSE_LOOKS_AFTER, Conclude, Decision, Later, Leave, Repeat, Start, decide
+from functions.worker.decide import (
+    CALLED_OFF,
+    PAUSE_LOOKS_AFTER,
+    Conclude,
+    Decision,
+    Later,
+    Leave,
+    Repeat,
+    Start,
+    decide,
+)
 from tests.support.jobs import a_job
 
 NOW = datetime(2026, 11, 29, 6, 0, tzinfo=UTC)
@@ -135,6 +145,47 @@ def test_a_pause_skips_what_never_started_and_holds_back_what_did() -> None:
     assert decided(control=PAUSED, attempts=(attempt(),)) == Later(at=NOW + PAUSE_LOOKS_AFTER, why="paused")
     until = Control(job="nightly", paused=True, until=NOW + minutes(3))
     assert decided(control=until, attempts=(attempt(),)) == Later(at=NOW + minutes(3), why="paused")
+    answered = review(1, Verdict.DID_NOT_HAPPEN, hold="o2")
+    held_before = decided(control=until, holds=(hold("o2"),), reviews=(answered,))
+    assert held_before == Later(at=NOW + minutes(3), why="paused")
+
+
+def test_a_long_pause_is_looked_at_again_before_its_end_because_it_may_be_lifted_early() -> None:
+    until = Control(job="nightly", paused=True, until=NOW + minutes(6000))
+    assert decided(control=until, attempts=(attempt(),)) == Later(at=NOW + PAUSE_LOOKS_AFTER, why="paused")
+
+
+def test_b13_a_slot_within_a_pause_that_is_over_was_not_to_run_and_what_a_person_asked_for_is() -> None:
+    """B13: the row was written ahead of the pause, and no worker came to it before the pause ended."""
+    paused = Control(job="nightly").pause(NOW - minutes(1), until=None, reason=None, by="ann")
+    assert decided(control=paused) == Conclude(outcome=Outcome.SKIPPED, reason="paused")
+    late = row(slot=NOW - minutes(1), run_at=NOW - minutes(1))
+    before = row(slot=NOW - minutes(2), run_at=NOW - minutes(2))
+    over = paused.resume(NOW - timedelta(seconds=1), by="ann")
+    assert decided(late, over) == Conclude(outcome=Outcome.SKIPPED, reason="paused")
+    assert decided(late, over, attempts=(attempt(),)) == Start(attempt=2, at=late.run_at)
+    assert decided(before, over) == Start(attempt=1, at=before.run_at)
+    for origin in ("manual", "backfill", "catchup", "drill"):
+        asked = row(slot=NOW - minutes(1), origin=origin)
+        assert decided(asked, over) == Start(attempt=1, at=NOW)
+
+
+@pytest.mark.parametrize(
+    "also",
+    [
+        {},
+        {"holds": (hold("o2"),)},
+        {"written": row(needs_review=True)},
+        {"attempts": (attempt(retry_at=NOW + minutes(9)),)},
+        {"control": PAUSED},
+        {"written": row(run_at=NOW + minutes(4))},
+        {"attempts": tuple(attempt(n) for n in range(1, 9))},
+    ],
+    ids=["due", "on hold", "unapproved", "retrying", "paused", "early", "used up"],
+)
+def test_what_a_person_called_off_ends_cancelled_whatever_it_waits_for(also: dict[str, Any]) -> None:
+    cancelled = Conclude(outcome=Outcome.CANCELLED, reason=CALLED_OFF)
+    assert decided(reviews=(review(1, Verdict.CANCEL),), **also) == cancelled
 
 
 def test_a_pause_that_is_over_or_was_lifted_is_none() -> None:
