@@ -85,7 +85,7 @@ def _steps(tell: Teller, session: Session, stage: Stage, starts: datetime) -> di
     line = Lines(tell)
     ordinary = _ordinary(stage, session, starts)
     line.step(1, "An ordinary run", f"{_worker(session, ordinary)} charges", ordinary)
-    doubled = duplicate(stage, JOB, _quiet)
+    doubled = duplicate(stage, JOB, _quiet, at_once=False)
     line.step(2, "Asked twice", f"{_worker(session, doubled)} finds the completion", doubled)
     pids = session.supervisor.pids
     tell("3 kill -9 a worker after the charge, before it was written")

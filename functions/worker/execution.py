@@ -67,7 +67,7 @@ def execute(attempting: Attempting, function: JobFunction, keep_alive: KeepAlive
             "job raised", extra={"action": "job_raised", "unit_id": run.unit_id, "error": type(error).__name__}
         )
         return _raised(error, calls)
-    return _returned(result, calls, keep_alive)
+    return _returned(result, calls)
 
 
 def _unstarted(result: Any) -> bool:
@@ -98,13 +98,12 @@ def _text(error: BaseException) -> str:
         return "(its text cannot be shown)"
 
 
-def _returned(result: Any, calls: Calls, keep_alive: KeepAlive) -> Ran:
+def _returned(result: Any, calls: Calls) -> Ran:
+    """A lease that ran out meanwhile is no reason to drop what was done: the ending asks whose it is."""
     if calls.stopped is not None:
         return _stopped(calls.stopped, calls)
     if _unstarted(result):
         return _failed(Ending.ERROR, "the job returned a coroutine or generator: nothing of it was run", calls)
-    if keep_alive.lost:
-        return _failed(Ending.ERROR, "the lease was lost before the job returned", calls, gone=True)
     if calls.unknown:
         # A job that catches the error of a call and goes on would otherwise complete over an effect nobody knows.
         labels = ", ".join(state.label for state in calls.unknown)

@@ -215,7 +215,7 @@ def test_without_workers_a_drill_ends_in_time_and_says_what_did_not_come(
     result = installation.hold(drills.duplicate)
 
     assert not result.ok
-    assert result.problem == "the unit was not completed within 30 s"
+    assert result.problem == "the unit was not completed within 45 s"
     assert (installation.clock.now() - before).total_seconds() == pytest.approx(30, abs=0.3)
 
 

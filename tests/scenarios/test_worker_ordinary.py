@@ -163,3 +163,23 @@ def test_the_run_is_told_what_it_stands_for() -> None:
     assert run.payload == {"depth": 3}
     assert run.attempt == 1
     assert run.deadline == SLOT + timedelta(seconds=300)
+
+
+def test_a_job_that_returns_after_its_lease_ran_out_counts_while_nobody_took_over(world: World) -> None:
+    """The lease is still in its name: what was done is not thrown away, and no worker is told as lost."""
+
+    @world.job
+    def charge(run: Run):
+        charged = run.effect("charge", world.receiver.charge, repeatable=True, amount=12)
+        world.clock.step(120)  # far over the lease, with no keep-alive in between
+        return charged
+
+    world.due()
+
+    assert world.deliver() == {"batchItemFailures": []}
+
+    journal = world.journal()
+    assert journal.completion is not None
+    assert journal.completion.outcome is Outcome.SUCCEEDED
+    assert (journal.attempts, journal.stale) == ((), ())
+    assert world.lease() is None
