@@ -123,7 +123,7 @@ class Local:
 
 
 def slow(stores: Stores, definitions: Definitions, job: str, who: Path) -> tuple[str, int]:
-    unit_id = request(stores, definitions.jobs[job], who=str(who), may_end=str(who.with_name("may-end")))
+    unit_id = request(stores, definitions.jobs[job], who=str(who), may_end=str(who.with_suffix(".end")))
     wait_for(who.exists)
     return unit_id, int(who.read_text())
 
@@ -201,6 +201,17 @@ def test_the_schedule_goes_on_after_the_scheduler_was_killed(local: Local) -> No
     assert job.starts is not None
     slots = [item["slot"] for item in local.stores.database.scan("inventory") if item["job"] == "minutely"]
     assert len(slots) == len(set(slots)) >= 5  # the look-ahead is five minutes
+
+
+@pytest.mark.slow
+def test_a_unit_ends_by_itself_when_the_worker_that_started_it_is_killed(local: Local) -> None:
+    unit_id, pid = local.slow("waits", "alone")
+    worker = os.getpgid(pid)
+    os.kill(worker, signal.SIGKILL)
+    wait_for(lambda: worker not in local.pids.values())
+    (local.folder / "alone.end").touch()
+    assert [attempt.ending for attempt in local.attempts(unit_id)] == [Ending.SUCCEEDED]
+    assert local.session.receiver.effects(unit_id) == 1
 
 
 def cursor_of(local: Local) -> str:
