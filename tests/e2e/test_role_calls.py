@@ -14,7 +14,7 @@ from functions.kit.instants import to_text
 from functions.local.receiver import Receiver
 from functions.records.controls import Control
 from functions.records.entries import Outcome
-from functions.records.heartbeats import MONITOR
+from functions.records.heartbeats import MONITOR, RELAY
 from functions.records.inventory import due_key
 from functions.records.tables import INVENTORY
 from functions.schedules.definitions import Catchup
@@ -99,6 +99,8 @@ def swept(stage: Stage) -> None:
     """A message that never came to be."""
     newest = (now() - 2 * MINUTE).replace(second=0) - MINUTE
     unit_id = stage.asked("ledger", ago=now() - newest)
+    # So far did the last sweep get: the minute is looked at, even when the next one begins meanwhile.
+    stage.stores.heartbeats.beat(RELAY, now=now(), every_s=60, covered={"age#120": to_text(newest - MINUTE)})
     for batch in stage._reader.batches():
         stage._reader.done(batch, [])  # read by nobody
     assert stage.sweep()["resent"] == [unit_id]
