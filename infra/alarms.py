@@ -20,7 +20,6 @@ from infra.naming import Names
 from infra.tables import Tables
 
 _MINUTE = cdk.Duration.minutes(1)
-SUCCESSFUL_RUNS = "FILL(invocations,0) - FILL(errors,0)"
 LATE_STREAM_MS = 120_000
 """A record that has waited so long is late for a unit that is due now."""
 
@@ -137,13 +136,17 @@ class Alarms:
         return alarm
 
 
-def successful_runs(function: str) -> cloudwatch.MathExpression:
-    """Per minute.  A function that fails each time is as dead as one that is never invoked."""
+def successful_runs(function: str, role: str = "") -> cloudwatch.MathExpression:
+    """Per minute.  A function that fails each time is as dead as one that is never invoked.
+
+    With a role, for a graph of several: there no two metrics may share an id.
+    """
+    invocations, errors = f"{role}invocations", f"{role}errors"
     metrics: dict[str, cloudwatch.IMetric] = {
-        "invocations": of_function(function, "Invocations"),
-        "errors": of_function(function, "Errors"),
+        invocations: of_function(function, "Invocations"),
+        errors: of_function(function, "Errors"),
     }
-    return _math(SUCCESSFUL_RUNS, metrics, "successful runs")
+    return _math(f"FILL({invocations},0) - FILL({errors},0)", metrics, role or "successful runs")
 
 
 def of_function(function: str, metric: str, statistic: str = "Sum") -> cloudwatch.Metric:

@@ -30,7 +30,7 @@ def add_dashboard(
     functions = names.functions(pools)
     rows += [
         [
-            _graph("Successful runs a minute (1 is well)", [successful_runs(names.of(role)) for role in ROLES]),
+            _graph("Successful runs a minute (1 is well)", [successful_runs(names.of(role), role) for role in ROLES]),
             _graph("The stream: milliseconds behind", [of_function(names.of("relay"), "IteratorAge", "Maximum")]),
         ],
         [

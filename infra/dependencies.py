@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import tomllib
 from collections.abc import Iterator, Mapping
+from functools import cache
 from importlib.metadata import Distribution
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -55,8 +56,14 @@ class AssetError(Exception):
 
 def locked(lock: Path, group: str) -> dict[str, bytes]:
     """The files of a group's packages, from this environment.  Raises AssetError where it differs from the lock."""
+    return dict(_locked(lock.read_text(encoding="utf-8"), group))
+
+
+@cache
+def _locked(lock: str, group: str) -> Mapping[str, bytes]:
+    """Kept, since every pool and every stage asks for the same."""
     files: dict[str, bytes] = {}
-    for name, version in sorted(closure(tomllib.loads(lock.read_text(encoding="utf-8")), group).items()):
+    for name, version in sorted(closure(tomllib.loads(lock), group).items()):
         files |= _copied(name, version)
     return files
 

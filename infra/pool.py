@@ -54,7 +54,7 @@ class PoolWorker(Construct):
             skew=str(config.skew_s),
             pool=pool.name,
             queue_url=self.queue.queue_url,
-            drill_faults="process" if config.drills else "",
+            **({"drill_faults": "process"} if config.drills else {}),
         )
         worker = RoleFunction(
             self,

@@ -47,7 +47,7 @@ class RecordsStack(StageStack):
             partition_key=_attribute(table.hash_key),
             sort_key=_attribute(table.range_key) if table.range_key else None,
             billing_mode=dynamodb.BillingMode.PAY_PER_REQUEST,
-            encryption=dynamodb.TableEncryption.CUSTOMER_MANAGED if self._key else dynamodb.TableEncryption.DEFAULT,
+            encryption=dynamodb.TableEncryption.CUSTOMER_MANAGED if self._key else None,
             encryption_key=self._key,
             point_in_time_recovery_specification=dynamodb.PointInTimeRecoverySpecification(
                 point_in_time_recovery_enabled=True

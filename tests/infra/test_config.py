@@ -1,0 +1,102 @@
+"""stages.toml: every mistake is told at once, with its place, before anything is synthesised."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from functions.schedules.model import Pool
+from infra.config import ConfigurationError, StageConfig, load, parse
+
+INFRA = Path(__file__).parents[2] / "infra"
+POOLS = {"default": Pool()}
+
+
+def complaint(stages: Any, pools: dict[str, Pool] | None = None) -> str:
+    with pytest.raises(ConfigurationError) as caught:
+        parse({"stages": stages}, pools or POOLS)
+    return str(caught.value)
+
+
+def test_the_stages_that_come_with_the_project_are_valid() -> None:
+    assert set(load(INFRA / "stages.toml", POOLS)) == {"dev"}
+
+
+def test_an_empty_stage_keeps_its_records_and_has_every_alarm() -> None:
+    (stage,) = parse({"stages": {"prod": {}}}, POOLS).values()
+    assert stage == StageConfig()
+    assert (stage.removal, stage.alarms, stage.drills, stage.tracing) == ("retain", "all", False, False)
+
+
+def test_every_mistake_of_every_stage_is_told_at_once() -> None:
+    said = complaint({"dev": {"emails": ["nobody"], "colour": 1}, "prod": {"log_days": 8, "alarms": "some"}})
+    assert re.findall(r"^stages\.toml: stages\.(\S+): ", said, re.MULTILINE) == [
+        "dev.emails.0",
+        "dev.colour",
+        "prod.alarms",
+    ]
+    assert "log_days" not in said, "what goes together is judged once each value is right"
+
+
+@pytest.mark.parametrize(
+    ("stage", "said"),
+    [
+        ({"log_days": 8}, "log_days: CloudWatch keeps logs for one of"),
+        ({"protected": True, "removal": "destroy", "emails": ["a@b.de"]}, 'removal: .* write "retain"'),
+        ({"protected": True}, "emails: a protected stage must tell somebody"),
+        ({"account": "123"}, "account: "),
+        ({"https": ["http://example.com"]}, "https.0: "),
+        ({"sms": ["0151"]}, "sms.0: "),
+        ({"skew_s": 0}, "skew_s: "),
+        ({"qualifier": "Mine!"}, "qualifier: "),
+        ({"drills": "yes"}, "drills: "),
+        ({"reserved_concurrency": {"default": 4}}, "reserved_concurrency.default: .* write 16 or more"),
+        ({"reserved_concurrency": {"other": 4}}, "reserved_concurrency.other: is neither a role nor a pool"),
+    ],
+)
+def test_what_cannot_be_built_is_refused(stage: dict[str, Any], said: str) -> None:
+    assert re.search(rf"^stages\.toml: stages\.prod\.{said}", complaint({"prod": stage}), re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", ["Prod", "a-b", "", "x" * 17, "1st"])
+def test_a_stages_name_leaves_no_doubt_whose_a_resource_is(name: str) -> None:
+    assert "is no name for a stage" in complaint({name: {}})
+
+
+@pytest.mark.parametrize("name", ["relay-failures", "mine-dead", "monitor"])
+def test_a_pool_cannot_take_a_name_of_the_stages_own(name: str) -> None:
+    assert f"a pool cannot be called {name}" in complaint({"dev": {}}, {name: Pool(name=name)})
+
+
+def test_a_pools_name_must_fit_into_a_functions() -> None:
+    name = "p" * 60
+    assert "more than 64 characters" in complaint({"dev": {}}, {name: Pool(name=name)})
+
+
+@pytest.mark.parametrize("stages", [{}, 3, []])
+def test_a_file_without_stages_is_refused(stages: Any) -> None:
+    assert "there is no stage: write [stages.dev]" in complaint(stages)
+
+
+def test_a_table_that_there_is_not_is_told() -> None:
+    with pytest.raises(ConfigurationError, match=r"\[stage\] is no known table"):
+        parse({"stage": {}, "stages": {"dev": {}}}, POOLS)
+
+
+def test_a_file_that_cannot_be_read_says_so(tmp_path: Path) -> None:
+    broken = tmp_path / "stages.toml"
+    broken.write_text("[stages.dev")
+    with pytest.raises(ConfigurationError, match=r"stages\.toml cannot be read"):
+        load(broken, POOLS)
+
+
+def test_the_readme_tells_every_key_and_its_example_is_valid() -> None:
+    readme = (INFRA / "README.md").read_text()
+    told = set(re.findall(r"^\| `(\w+)` \|", readme, re.MULTILINE))
+    assert told == set(StageConfig.model_fields)
+    (example,) = re.findall(r"```toml\n(.*?)```", readme, re.DOTALL)
+    assert set(parse(tomllib.loads(example), POOLS)) == {"prod"}

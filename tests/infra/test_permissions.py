@@ -1,0 +1,144 @@
+"""What each function's role may do: what its code does and no more, on these resources and no others."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.infra.synthesis import Synthesis, Template
+from tests.support.permissions import ANY_HEARTBEAT, PERMISSIONS, Permission
+
+# Role, the stack it stands in, its function, and the lists of what its code and Lambda's mapping call.
+ROLES = {
+    "scheduler": ("scheduler", "scheduler", ("scheduler",)),
+    "relay": ("worker", "relay", ("relay", "relay mapping")),
+    "worker": ("worker", "worker-default", ("worker", "worker mapping")),
+    "monitor": ("monitor", "monitor", ("monitor",)),
+}
+# In an account Lambda's mapping reads the stream and takes the messages; the loop mode's own rows are not there.
+LOOP_MODE_ONLY = {"dynamodb:DescribeTable"}
+LOOP_MODE_ROW = "relay#stream"
+# By what every function does besides: its log, the queue of its failures, X-Ray where the stage traces.
+SERVICE = {"logs:CreateLogStream", "logs:PutLogEvents", "xray:PutTraceSegments", "xray:PutTelemetryRecords"}
+FAILURES_BY_LAMBDA = {"scheduler": "scheduler-failures", "monitor": "monitor-failures"}
+
+Granted = tuple[str, str, str]
+"""Action, resource by this project's name, key."""
+
+
+def granted(template: Template, function: str) -> Iterator[Granted]:
+    for statement in template.statements(template.role_of(f"splitshift-prod-{function}")):
+        assert statement["Effect"] == "Allow"
+        keys = statement.get("Condition", {}).get("ForAllValues:StringEquals", {}).get("dynamodb:LeadingKeys", [""])
+        for action in _many(statement["Action"]):
+            for resource in _many(statement["Resource"]):
+                for key in _many(keys):
+                    yield action, named(template, resource), key
+
+
+def named(template: Template, resource: object) -> str:
+    """`inventory/by_due`, `queue default`, `topic people`: the names that the list of permissions uses."""
+    text = template.text(resource)
+    if match := re.fullmatch(r".*:table/</splitshift/prod/(\w+)-table>(?:/index/(\w+))?", text):
+        return "/".join(filter(None, match.groups()))
+    if match := re.fullmatch(r"</splitshift/prod/(\w+)-stream-arn>", text):
+        return f"{match[1]}/stream"
+    if match := re.fullmatch(r"<(\w+)(?:\.Arn)?>", text):
+        found = template.resources[match[1]]["Properties"]
+        for kind, name in (("queue", "QueueName"), ("topic", "TopicName"), ("log", "LogGroupName")):
+            if name in found:
+                return f"{kind} {found[name].removeprefix('splitshift-prod-')}"
+        return "key"
+    return text
+
+
+def _many(value: Any) -> list[Any]:
+    """CloudFormation's one-or-many."""
+    return value if isinstance(value, list) else [value]
+
+
+def wanted(role: str) -> set[Granted]:
+    of_role = [one for listed in ROLES[role][2] for one in PERMISSIONS[listed]]
+    return {as_granted(one) for one in of_role if one.action not in LOOP_MODE_ONLY and one.key != LOOP_MODE_ROW}
+
+
+def as_granted(permission: Permission) -> Granted:
+    key = "" if permission.key == ANY_HEARTBEAT else permission.key
+    # Lambda's mapping asks for the stream as a whole.
+    of_stream = permission.action in {"dynamodb:GetRecords", "dynamodb:ListStreams"}
+    return permission.action, "inventory/stream" if of_stream else permission.resource, key
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_a_role_may_do_exactly_what_its_code_is_listed_to_do(synthesis: Synthesis, role: str) -> None:
+    part, function, _ = ROLES[role]
+    template = synthesis.template("prod", part)
+    may = {one for one in granted(template, function) if one[0] not in SERVICE and not one[0].startswith("kms:")}
+    if role in FAILURES_BY_LAMBDA:
+        may.remove(("sqs:SendMessage", f"queue {FAILURES_BY_LAMBDA[role]}", ""))
+    # The small project has a second pool, which the list does not know.
+    may = {one for one in may if one[1] != "queue heavy"}
+    assert may == wanted(role)
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_a_role_writes_only_its_own_log(synthesis: Synthesis, role: str) -> None:
+    part, function, _ = ROLES[role]
+    logs = {one for one in granted(synthesis.template("prod", part), function) if one[0].startswith("logs:")}
+    assert {resource for _, resource, _ in logs} == {f"log /aws/lambda/splitshift-prod-{function}"}
+
+
+def test_no_role_may_do_anything_everywhere_but_trace_and_join_a_network(synthesis: Synthesis) -> None:
+    everywhere = {
+        action
+        for template in synthesis.whole("prod")
+        for function in template.properties("AWS::Lambda::Function")
+        for action, resource, _ in granted(template, function["FunctionName"].removeprefix("splitshift-prod-"))
+        if resource == "*" or "*" in action
+    }
+    assert {action for action in everywhere if not action.startswith(("xray:Put", "ec2:"))} == set()
+    for template in synthesis.whole("dev"):
+        for name in template.of_type("AWS::IAM::Role"):
+            assert not any("xray" in str(statement["Action"]) for statement in template.statements(name))
+
+
+def test_jobs_permissions_and_secrets_are_granted_to_their_pool_alone(synthesis: Synthesis) -> None:
+    template = synthesis.template("prod", "worker")
+    heavy, default = (set(granted(template, f"worker-{pool}")) for pool in ("heavy", "default"))
+    asked_for = {
+        ("s3:GetObject", "arn:aws:s3:::invoices/*", ""),
+        ("s3:PutObject", "arn:aws:s3:::reports/*", ""),
+    }
+    secrets = {
+        ("ssm:GetParameter", "arn:<AWS::Partition>:ssm:eu-central-1:111122223333:parameter/billing/token", ""),
+        (
+            "secretsmanager:GetSecretValue",
+            "arn:<AWS::Partition>:secretsmanager:eu-central-1:111122223333:secret:billing/password-??????",
+            "",
+        ),
+    }
+    assert asked_for | secrets <= heavy
+    assert not (asked_for | secrets) & default
+    assert not any("playground" in resource for _, resource, _ in heavy | default), "that job is of another stage"
+
+
+def test_pools_take_from_their_own_queues_and_beat_for_themselves(synthesis: Synthesis) -> None:
+    template = synthesis.template("prod", "worker")
+    for pool in ("heavy", "default"):
+        may = set(granted(template, f"worker-{pool}"))
+        assert {resource for action, resource, _ in may if action.startswith("sqs:")} == {f"queue {pool}"}
+        assert {key for _, resource, key in may if resource == "heartbeats"} == {f"worker#{pool}"}
+
+
+def test_the_monitor_may_use_the_topics_key_and_no_other_role_may(synthesis: Synthesis) -> None:
+    users = {
+        function["FunctionName"]
+        for template in synthesis.whole("prod")
+        for function in template.properties("AWS::Lambda::Function")
+        for action, _, _ in granted(template, function["FunctionName"].removeprefix("splitshift-prod-"))
+        if action.startswith("kms:")
+    }
+    assert users == {"splitshift-prod-monitor"}
