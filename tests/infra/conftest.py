@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.infra.environment import NotInstalledError, environment
+from tests.infra import environment
 from tests.infra.synthesis import Synthesis, synthesise
 
 _NEEDS_CDK = {"cdk_python", "synthesis"}
@@ -29,9 +29,13 @@ def cdk_python() -> Path:
     Without a network to install it from, tests that ask for it are skipped and the summary says so; with
     `SPLITSHIFT_TESTS_NEED_CDK=1` they fail instead, so that no gate is passed by skipping.
     """
+    return interpreter()
+
+
+def interpreter() -> Path:
     try:
-        return environment()
-    except NotInstalledError as error:
+        return environment.environment()
+    except environment.NotInstalledError as error:
         sentence = f"not run: the stacks need the AWS CDK, which could not be installed ({error})"
         if os.environ.get("SPLITSHIFT_TESTS_NEED_CDK") == "1":
             pytest.fail(sentence, pytrace=False)

@@ -29,7 +29,7 @@ def environment(cache: Path = CACHE) -> Path:
     Installed by uv as locked, on first use and where the lock has changed; safe to call from several test runs at once.
     Raises NotInstalledError.
     """
-    if importlib.util.find_spec("aws_cdk") is not None and (Path(sys.executable).parent / "node").exists():
+    if here():
         return Path(sys.executable)
     uv = os.environ.get("UV") or shutil.which("uv")
     if uv is None:
@@ -49,6 +49,10 @@ def environment(cache: Path = CACHE) -> Path:
         except (OSError, subprocess.TimeoutExpired) as error:
             raise NotInstalledError(str(error)) from error
     return place / "bin" / "python"
+
+
+def here() -> bool:
+    return importlib.util.find_spec("aws_cdk") is not None and (Path(sys.executable).parent / "node").exists()
 
 
 def alone(python: Path, **more: str) -> dict[str, str]:
