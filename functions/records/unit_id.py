@@ -19,6 +19,9 @@ from functions.kit.instants import from_text, to_text
 JOB_NAME = r"[a-z][a-z0-9-]{0,62}"
 PARTITION_NAME = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}"
 BUSINESS_KEY = r"[A-Za-z0-9][A-Za-z0-9_.:+-]{0,127}"
+# Printable ASCII, as jobs, partitions and unit ids are made of, and no longer than a key of DynamoDB.
+LONGEST_LOCK = 2048
+LOCK = re.compile(rf"[!-~]{{1,{LONGEST_LOCK}}}")
 
 _INSTANT = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"
 _UNIT_ID = re.compile(

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,13 +16,12 @@ from typing import Any, cast
 from functions.kit.errors import FinalError
 from functions.kit.instants import from_text
 from functions.records.inventory import Row
-from functions.records.unit_id import parse_unit_id
+from functions.records.unit_id import LOCK, parse_unit_id
 from functions.records.values import from_attribute
 
 LONGEST_DELAY_S = 900
 """SQS delays a message by so much at most."""
 
-_LOCK = re.compile(r"[A-Za-z0-9._/@:~+-]{1,256}", re.ASCII)
 _SHOWN = 300
 
 
@@ -85,7 +83,7 @@ def checked(*, unit_id: str, lock: str, pool: str, run_at: datetime, pools: Coll
         parse_unit_id(unit_id)
     except FinalError as error:
         raise UnreadableRecordError("unit_id is none") from error
-    if not _LOCK.fullmatch(lock):
+    if not LOCK.fullmatch(lock):
         raise UnreadableRecordError("lock has no form that workers take")
     if pool not in pools:
         raise UnreadableRecordError("pool has no queue")

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, cast
 
 from functions.kit.errors import FinalError
+from functions.records.unit_id import LONGEST_LOCK
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -93,7 +94,11 @@ def run(value: object) -> str:
 
 def lock(value: object) -> str:
     fix = "write letters, digits, . _ and -, with {job} and {partition} as the only placeholders"
-    return "" if value == "" else _matching(_LOCK, value, "is not a lock", fix)
+    template = "" if value == "" else _matching(_LOCK, value, "is not a lock", fix)
+    longest = template.replace("{job}", "x" * 63).replace("{partition}", "x" * 63)
+    if len(longest) > LONGEST_LOCK:
+        raise Refused(f"may become {len(longest)} characters long", f"write a lock that stays within {LONGEST_LOCK}")
+    return template
 
 
 def link(value: object) -> str:

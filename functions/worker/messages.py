@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from functions.kit.errors import FinalError
-from functions.records.unit_id import BadUnitIdError, UnitId, parse_unit_id
+from functions.records.unit_id import LOCK, BadUnitIdError, UnitId, parse_unit_id
 from functions.worker.backoff import visibility_s
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
 
 _BATCH = 10
-# Printable ASCII, as jobs, partitions and unit ids are made of, and no longer than a key of DynamoDB.
-_LOCK = re.compile(r"[!-~]{1,2048}")
 
 
 class BadMessageError(FinalError):
@@ -46,7 +43,7 @@ def parse(record: Mapping[str, Any]) -> Message:
         unit, lock = parse_unit_id(body["unit_id"]), body["lock"]
     except (BadUnitIdError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise BadMessageError("the body names no unit") from error
-    if not isinstance(lock, str) or _LOCK.fullmatch(lock) is None:
+    if not isinstance(lock, str) or LOCK.fullmatch(lock) is None:
         raise BadMessageError("the body names no lock")
     return Message(
         message_id=record["messageId"],
