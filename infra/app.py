@@ -69,6 +69,10 @@ def stages_of(root: Path, file: Path) -> Mapping[str, Stage]:
         )
         raise ConfigurationError("\n".join(lines))
     definitions = parse(compiled.document)
+    if definitions.bad:
+        raise ConfigurationError(
+            "\n".join(f"{bad.job} would be refused by every role: {bad.message}" for bad in definitions.bad)
+        )
     assets = Assets(root=ROOT, project=root, out=BUILT, document=compiled.document)
     return {
         name: Stage(name=name, config=config, assets=assets, definitions=definitions)
