@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
+from functions.cli.acting import ask, tell_where, yes_option
 from functions.cli.common import emit_json, json_option
-from functions.cli.display import where
 from functions.cli.finding import find_unit
 from functions.cli.stage import Stage, find_stage, stage_options
 from functions.kit.errors import FinalError
@@ -31,9 +31,10 @@ class NothingToDecideError(FinalError):
 @click.argument("effect", metavar="EFFECT")
 @click.argument("answer", type=click.Choice([str(verdict) for verdict in _ANSWERS]))
 @click.option("--note", required=True, help="How you know: kept with the answer.")
+@yes_option
 @stage_options
 @json_option
-def command(unit: str, effect: str, answer: str, note: str, *, as_json: bool, **where_to_look: Any) -> None:
+def command(unit: str, effect: str, answer: str, note: str, *, yes: bool, as_json: bool, **where_to_look: Any) -> None:
     """Say what became of EFFECT, which a unit on hold waits for.
 
     happened: it is recorded as done, and the unit goes on after it.  did-not-happen: it may be called again, once.
@@ -46,8 +47,9 @@ def command(unit: str, effect: str, answer: str, note: str, *, as_json: bool, **
       splitshift decide support-triage@last 'reply[t2]' abandon --note "customer called"
     """  # noqa: D301  \b is click's mark for lines that stay as they are
     stage = find_stage(**where_to_look)
+    tell_where(stage)
     records = find_unit(stage, unit)
-    click.echo(where(stage), err=True)
+    ask(stage, yes=yes)
     review = decide(stage, records, effect, Verdict(answer), note)
     if as_json:
         emit_json({"unit_id": records.unit_id, "effect": review.effect, "verdict": answer, "review": review.number})

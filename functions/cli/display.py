@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import datetime, timedelta, tzinfo
 from itertools import pairwise
 
@@ -19,11 +20,12 @@ def plain(text: str | None) -> str:
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text or "")
 
 
-def table(*columns: str, wrap: str = "") -> Table:
-    """Without lines; `wrap` is the column that gives way where the terminal is narrow."""
+def table(*columns: str, wrap: str | Collection[str] = ()) -> Table:
+    """Without lines; `wrap` is the column, or are those, that give way where the terminal is narrow."""
+    wrapped = {wrap} if isinstance(wrap, str) else set(wrap)
     made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for column in columns:
-        made.add_column(column, no_wrap=column != wrap, overflow="fold")
+        made.add_column(column, no_wrap=column not in wrapped, overflow="fold")
     return made
 
 
@@ -43,6 +45,11 @@ def both_times(instant: datetime, zone: tzinfo) -> str:
     if local.utcoffset() == timedelta(0):
         return to_text(instant)
     return f"{to_text(instant)}   {local:%a} {local.isoformat(sep=' ', timespec='seconds')} {plain(str(zone))}"
+
+
+def day_and_time(instant: datetime | None, zone: tzinfo) -> str:
+    """`30 Nov 02:00` by the wall clock of a zone; nothing for no instant."""
+    return f"{instant.astimezone(zone):%d %b %H:%M}" if instant else ""
 
 
 def where(stage: Stage) -> str:

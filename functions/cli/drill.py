@@ -7,8 +7,9 @@ from typing import Any
 import click
 
 from functions.cli import drills
+from functions.cli.acting import ask, tell_where, yes_option
 from functions.cli.common import emit_json, json_option
-from functions.cli.display import plain, where
+from functions.cli.display import plain
 from functions.cli.stage import find_stage, stage_options
 
 _DRILLS = {drills.DUPLICATE: drills.duplicate, drills.SILENCE: drills.silence}
@@ -17,9 +18,10 @@ _DRILLS = {drills.DUPLICATE: drills.duplicate, drills.SILENCE: drills.silence}
 @click.command()
 @click.argument("name", type=click.Choice(list(_DRILLS)))
 @click.argument("job", metavar="JOB")
+@yes_option
 @stage_options
 @json_option
-def command(name: str, job: str, *, as_json: bool, **where_to_look: Any) -> None:
+def command(name: str, job: str, *, yes: bool, as_json: bool, **where_to_look: Any) -> None:
     """Hold a drill with JOB, whose definition says drill = true: its effects must be harmless.
 
     duplicate: one unit is asked for twice, and must run once.  silence: its worker is killed after the effect, before
@@ -32,7 +34,8 @@ def command(name: str, job: str, *, as_json: bool, **where_to_look: Any) -> None
       splitshift drill silence charge --json
     """  # noqa: D301  \b is click's mark for lines that stay as they are
     stage = find_stage(**where_to_look)
-    click.echo(where(stage), err=True)
+    tell_where(stage)
+    ask(stage, yes=yes)
     began = stage.clock.now()
 
     def report(text: str) -> None:

@@ -18,9 +18,17 @@ COMMANDS = {
     "dev": "dev",
     "run": "run",
     "status": "status",
+    "report": "report",
+    "units": "units",
     "show": "show",
     "trigger": "trigger",
+    "retry": "retry",
+    "cancel": "cancel",
+    "backfill": "backfill",
+    "pause": "pause",
+    "resume": "resume",
     "decide": "decide",
+    "diff": "diff",
     "drill": "drill",
 }
 

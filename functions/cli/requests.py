@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
+import click
+
 from functions.cli.finding import near
 from functions.cli.stage import Stage
 from functions.kit.errors import FinalError
@@ -53,6 +55,21 @@ def known_partitions(job: Job, partition: str | None) -> tuple[str | None, ...]:
     return (partition,)
 
 
+def refuse_idle(stage: Stage, job: Job, *, yes: bool) -> None:
+    """A paused job's unit would be skipped by the workers, a disabled one's run: a person should mean it."""
+    control = stage.stores.controls.read_many([job.name]).get(job.name)
+    if control is not None and control.paused_at(stage.clock.now()):
+        why = f" ({control.reason})" if control.reason else ""
+        message = f"{job.name} is paused{why}: its units are skipped until it is resumed"
+    elif not job.enabled:
+        message = f"{job.name} is disabled (enabled = false)"
+    else:
+        return
+    if not yes:
+        raise RefusedRequestError(f"{message}; --yes asks for it all the same")
+    click.echo(message, err=True)
+
+
 def parse_payload(text: str) -> dict[str, Any]:
     """A JSON object within the limits of a payload.  Raises Refused."""
     try:
@@ -79,6 +96,7 @@ def row_of(stage: Stage, job: Job, unit: UnitId, origin: str, payload: Mapping[s
         definition=stage.definitions.version,
         triggers=frozenset({uuid.uuid4().hex}),
         created_at=now,
+        by=stage.identity,
     )
 
 
@@ -89,7 +107,7 @@ def ask_for_new(
     second = stage.clock.now().replace(microsecond=0)
     for tried in range(_SECONDS_TRIED):
         unit = UnitId(job=job.name, partition=partition, slot=second + tried * _SECOND, origin=origin)
-        requested = _write(stage, row_of(stage, job, unit, origin, payload))
+        requested = write_row(stage, row_of(stage, job, unit, origin, payload))
         if requested.created:
             return requested
     raise RefusedRequestError(f"{job.name} was asked for {_SECONDS_TRIED} times within a minute: try again later")
@@ -100,10 +118,11 @@ def ask_once(
 ) -> Requested:
     """The unit of a business key: written once, whoever asks how often; the first one's payload stays."""
     unit = UnitId(job=job.name, partition=partition, key=key)
-    return _write(stage, row_of(stage, job, unit, "manual", payload))
+    return write_row(stage, row_of(stage, job, unit, "manual", payload))
 
 
-def _write(stage: Stage, row: Row) -> Requested:
+def write_row(stage: Stage, row: Row) -> Requested:
+    """On condition that there is none; the one that is there is left as it is."""
     inventory = stage.stores.inventory
     if inventory.write(row):
         return Requested(row=row, created=True)

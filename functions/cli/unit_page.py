@@ -103,20 +103,32 @@ def entry_at(entry: Entry) -> datetime:
     return finished if isinstance(finished, datetime) else cast("Any", entry).at
 
 
+def listed_document(records: UnitRecords, state: UnitState, incident: str | None) -> dict[str, Any]:
+    """The contract of `units --json`: one unit of a list."""
+    row = records.row if isinstance(records.row, Row) else None
+    try:
+        unit = parse_unit_id(records.unit_id)
+    except BadUnitIdError:
+        unit = None
+    slot = records.slot or (unit.slot if unit else None)
+    return {
+        "unit_id": records.unit_id,
+        "job": row.job if row else unit.job if unit else None,
+        "partition": row.partition if row else unit.partition if unit else None,
+        "slot": to_text(slot) if slot else None,
+        "run_at": to_text_ms(records.run_at) if records.run_at else None,
+        "state": str(state.state),
+        "reason": state.reason,
+        "attempts": len(records.journal.all_attempts),
+        "incident": incident,
+    }
+
+
 def document(page: UnitPage) -> dict[str, Any]:
     """The contract of `show --json`: a unit as in the list of units, with its entries and effects."""
     journal = page.records.journal
-    run_at = page.records.run_at
-    return {
-        "unit_id": page.records.unit_id,
-        "job": page.row.job if page.row else page.unit.job if page.unit else None,
-        "partition": page.row.partition if page.row else page.unit.partition if page.unit else None,
-        "slot": to_text(page.slot) if page.slot else None,
-        "run_at": to_text_ms(run_at) if run_at else None,
-        "state": str(page.state.state),
-        "reason": page.state.reason,
-        "attempts": len(journal.all_attempts),
-        "incident": page.incidents[0].incident_id if page.incidents else None,
+    incident = page.incidents[0].incident_id if page.incidents else None
+    return listed_document(page.records, page.state, incident) | {
         "entries": [{"entry": entry_key(entry), **_plain(entry)} for entry in entries_of(journal)]
         + [{"entry": entry, "unreadable": True} for entry in journal.unreadable],
         "effects": [_plain(effect) for effect in page.effects],

@@ -1,0 +1,90 @@
+"""What a deployment of other definitions would change: pure, from both and an instant.
+
+A job that is changed is evaluated anew from the deployment on: nothing fires for the past.  Rows that the old
+definition wrote ahead, and that the new one does not have, end as superseded, those of a removed job as deleted.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import islice
+from typing import Any
+
+from functions.cli.listing import units_of
+from functions.schedules.definitions import Definitions
+from functions.schedules.model import Job
+from functions.schedules.slots import between
+
+AHEAD = timedelta(minutes=5)
+"""The scheduler has written rows so far ahead."""
+
+SUPERSEDED = "superseded"
+DELETED = "deleted"
+_SHOWN = 3
+_FAR = timedelta(days=366)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Changed:
+    """`fields` are (before, after) by name; `before` and `after` the next slots."""
+
+    name: str
+    fields: Mapping[str, tuple[Any, Any]]
+    before: tuple[datetime, ...]
+    after: tuple[datetime, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Difference:
+    """`added` and `removed` name jobs with their next slots; `ends` are units that would not run, with the reason."""
+
+    added: Mapping[str, tuple[datetime, ...]]
+    removed: Mapping[str, tuple[datetime, ...]]
+    changed: tuple[Changed, ...]
+    unchanged: int
+    ends: Mapping[str, str]
+
+    @property
+    def nothing(self) -> bool:
+        return not (self.added or self.removed or self.changed)
+
+
+def difference(old: Definitions, new: Definitions, now: datetime) -> Difference:
+    """From `old`, which is deployed, to `new`."""
+    both = sorted(old.jobs.keys() & new.jobs.keys())
+    changed = [name for name in both if old.jobs[name] != new.jobs[name]]
+    gone = sorted(old.jobs.keys() - new.jobs.keys())
+    ends = {unit_id: DELETED for name in gone for unit_id in _ahead(old.jobs[name], now)}
+    for name in changed:
+        kept = set(_ahead(new.jobs[name], now))
+        ends |= {unit_id: SUPERSEDED for unit_id in _ahead(old.jobs[name], now) if unit_id not in kept}
+    return Difference(
+        added={name: next_slots(new.jobs[name], now) for name in sorted(new.jobs.keys() - old.jobs.keys())},
+        removed={name: next_slots(old.jobs[name], now) for name in gone},
+        changed=tuple(_changed(old.jobs[name], new.jobs[name], now) for name in changed),
+        unchanged=len(both) - len(changed),
+        ends=ends,
+    )
+
+
+def next_slots(job: Job, now: datetime) -> tuple[datetime, ...]:
+    """The next three due ones, of a year."""
+    return tuple(islice((slot.instant for slot in between(job, now, now + _FAR) if slot.state == "due"), _SHOWN))
+
+
+def _changed(old: Job, new: Job, now: datetime) -> Changed:
+    fields = {
+        field.name: (before, after)
+        for field in dataclasses.fields(Job)
+        if (before := getattr(old, field.name)) != (after := getattr(new, field.name))
+    }
+    return Changed(name=new.name, fields=fields, before=next_slots(old, now), after=next_slots(new, now))
+
+
+def _ahead(job: Job, now: datetime) -> Iterator[str]:
+    for slot in between(job, now, now + AHEAD):
+        if slot.state == "due":
+            yield from (str(unit) for unit in units_of(job, slot.instant))

@@ -1,0 +1,193 @@
+"""Finding many units: those of the schedules' slots, those that ended, and those that are open whoever asked for them.
+
+Schedules, indexes and the monitor's list only name candidates: what counts is what is read by key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta, tzinfo
+
+import click
+
+from functions.cli.finding import lock_of
+from functions.cli.stage import Stage
+from functions.monitor.expected import holds_at
+from functions.monitor.position import resume
+from functions.records.heartbeats import MONITOR, SchedulerState
+from functions.records.incidents import OPEN
+from functions.records.states import FINISHED, State, UnitState
+from functions.records.unit_id import BadUnitIdError, UnitId, parse_unit_id
+from functions.records.units import UnitRecords, read_units
+from functions.schedules.model import Job
+from functions.schedules.slots import between
+from functions.schedules.zones import load_zone
+
+_MINUTE = timedelta(minutes=1)
+_SECOND = timedelta(seconds=1)
+_AHEAD = timedelta(minutes=5)
+# How far back due minutes are asked for where no monitor lists what is open; each costs 16 small queries.
+_BACK_AT_MOST = timedelta(hours=2)
+_AT_ONCE = 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class Window:
+    """Instants in [since, until]."""
+
+    since: datetime
+    until: datetime
+
+    def holds(self, instant: datetime | None) -> bool:
+        return instant is not None and self.since <= instant <= self.until
+
+
+@dataclass(frozen=True, kw_only=True)
+class Listed:
+    """A unit as the records have it; `incident` is the id of an open one that is about it."""
+
+    records: UnitRecords
+    state: UnitState
+    incident: str | None = None
+
+    @property
+    def unit_id(self) -> str:
+        return self.records.unit_id
+
+    @property
+    def unit(self) -> UnitId:
+        return parse_unit_id(self.records.unit_id)
+
+    @property
+    def slot(self) -> datetime | None:
+        return self.records.slot or self.unit.slot
+
+    @property
+    def finished(self) -> bool:
+        return self.state.state in FINISHED
+
+
+@dataclass(frozen=True, kw_only=True)
+class Named:
+    """Candidates.  `owed` are those that must have a row: their absence is something to be told."""
+
+    units: frozenset[str] = frozenset()
+    owed: frozenset[str] = frozenset()
+    unjudged: frozenset[str] = frozenset()
+    """Slots without a row may be among them, and nobody knows: they came before these definitions held."""
+    broken: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+def list_units(stage: Stage, window: Window, jobs: Mapping[str, Job], *, only: str | None = None) -> list[Listed]:
+    """The units with a slot in the window, and the open ones that are due in it, by time.
+
+    `only` is a job's name, also one that the definitions do not know any more.
+    """
+    scheduler = stage.stores.heartbeats.scheduler()
+    named = by_slots(jobs, window, scheduler, stage.definitions.version, stage.clock.now())
+    for job, why in named.broken.items():
+        click.echo(f"the schedule of {job} cannot be evaluated ({why}): its slots are not listed", err=True)
+    names = {only} if only else set(jobs)
+    ids = set(named.units) | ended_units(stage, names, window)
+    ids |= {unit_id for unit_id in open_units(stage) if only is None or parse_unit_id(unit_id).job == only}
+    found = [listed for listed in judged(stage, ids) if listed.records.exists or listed.unit_id in named.owed]
+    return sorted((listed for listed in found if _in(window, listed)), key=_by_time)
+
+
+def judged(stage: Stage, unit_ids: Collection[str]) -> Iterator[Listed]:
+    """Each unit with its state, and the incident that is open about it."""
+    now, skew = stage.clock.now(), stage.stores.skew
+    incidents = {one.subject: one.incident_id for one in stage.stores.incidents.listed() if one.state == OPEN}
+    for records in read_units(stage.stores, unit_ids, lock_of(stage)):
+        yield Listed(records=records, state=records.state(now, skew), incident=incidents.get(records.unit_id))
+
+
+def by_slots(
+    jobs: Mapping[str, Job], window: Window, scheduler: SchedulerState | None, version: str, now: datetime
+) -> Named:
+    """The units of every slot in the window; a job that cannot be evaluated hides no other."""
+    units: set[str] = set()
+    owed: set[str] = set()
+    unjudged: set[str] = set()
+    broken: dict[str, str] = {}
+    for job in jobs.values():
+        try:
+            for slot in between(job, window.since - _SECOND, window.until):
+                ids = {str(unit) for unit in units_of(job, slot.instant)}
+                units |= ids
+                if slot.instant <= now:
+                    (owed if holds_at(scheduler, version, slot.instant) else unjudged).update(ids)
+        except Exception as error:  # noqa: BLE001  one bad definition stops no other
+            broken[job.name] = type(error).__name__
+    return Named(units=frozenset(units), owed=frozenset(owed), unjudged=frozenset(unjudged), broken=broken)
+
+
+def units_of(job: Job, slot: datetime) -> Iterator[UnitId]:
+    for partition in job.partitions or (None,):
+        yield UnitId(job=job.name, partition=partition, slot=slot)
+
+
+def ended_units(stage: Stage, jobs: Collection[str], window: Window) -> set[str]:
+    """Completed units with a slot in the window, whoever asked for them."""
+    completions = stage.stores.completions
+    ended = (found for job in sorted(jobs) for found in completions.of_job(job, window.since, window.until))
+    return set(_ids(found.unit_id for found in ended))
+
+
+def open_units(stage: Stage) -> set[str]:
+    """Candidates for whatever has not ended.
+
+    The monitor lists what was open when it passed a due minute; the minutes after that are asked of the index.
+    """
+    now = stage.clock.now()
+    passed = resume(stage.stores.heartbeats.read(MONITOR), now - _BACK_AT_MOST, stage.stores.skew).due
+    first = max(passed, now - _BACK_AT_MOST).replace(second=0, microsecond=0) - _MINUTE
+    minutes = [first + n * _MINUTE for n in range((now + _AHEAD - first) // _MINUTE + 1)]
+    ids = set(_ids(watched.unit_id for watched in stage.stores.incidents.watched()))
+
+    def due_in(minute: datetime) -> list[str]:
+        return list(stage.stores.inventory.due_in(minute))
+
+    with ThreadPoolExecutor(_AT_ONCE) as threads:
+        for due in threads.map(due_in, minutes):
+            ids.update(_ids(due))
+    return ids
+
+
+def overdue(listed: Listed, job: Job | None, now: datetime) -> bool:
+    """Open beyond its promise."""
+    run_at = listed.records.run_at
+    if listed.finished or run_at is None or job is None:
+        return False
+    return now > run_at + timedelta(seconds=job.complete_within_s)
+
+
+NEEDS_A_LOOK = frozenset({State.FAILED, State.EXPIRED, State.ON_HOLD, State.NEEDS_REVIEW, State.UNKNOWN})
+
+
+def is_problem(listed: Listed, job: Job | None, now: datetime) -> bool:
+    return listed.state.state in NEEDS_A_LOOK or listed.incident is not None or overdue(listed, job, now)
+
+
+def zone_of(job: Job | None) -> tzinfo:
+    """In which its times are shown; UTC for a job that the definitions do not know."""
+    return load_zone(job.timezone) if job else UTC
+
+
+def _in(window: Window, listed: Listed) -> bool:
+    return window.holds(listed.slot) or (not listed.finished and window.holds(listed.records.run_at))
+
+
+def _by_time(listed: Listed) -> tuple[str, str]:
+    when = listed.slot or listed.records.run_at
+    return when.isoformat() if when else "", listed.unit_id
+
+
+def _ids(unit_ids: Iterable[str]) -> Iterator[str]:
+    """Those that are ids at all: one that is none hides no other."""
+    for unit_id in unit_ids:
+        with suppress(BadUnitIdError):
+            yield str(parse_unit_id(unit_id))
