@@ -50,7 +50,7 @@ class Field:
             return term
         if last and self.number(first) == self.number(last):
             return self.shifted(first)  # cronsim takes 5-5/3 for 5/3
-        return "".join((self.shifted(first), f"-{self.shifted(last)}" if last else "", f"/{int(step)}" if step else ""))
+        return "".join((self.shifted(first), f"-{self.shifted(last)}" if last else "", f"/{step}" if step else ""))
 
     def parts(self, term: str) -> tuple[str, str | None, str | None]:
         """First, last and step of a term, each within its range."""

@@ -34,7 +34,7 @@ def _zone(name: str) -> zoneinfo.ZoneInfo | None:
 
 def known_zone(value: object) -> str:
     """As load_zone, for the build: exact in case on every file system, and with the nearest name in what to write."""
-    known = _all_names()
+    known = all_names()
     if isinstance(value, str) and value in known:
         load_zone(value)
         return value
@@ -45,5 +45,6 @@ def known_zone(value: object) -> str:
 
 
 @functools.cache
-def _all_names() -> frozenset[str]:
+def all_names() -> frozenset[str]:
+    """Every zone that a job may have."""
     return frozenset(one for one in zoneinfo.available_timezones() if _NAME.fullmatch(one)) - _NOT_A_PLACE

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import datetime
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, Literal, cast
 
 from pydantic import BaseModel, ConfigDict, Field, PlainValidator
 
@@ -20,9 +20,17 @@ _PERMISSION = re.compile(
 _NOT_GRANTED = frozenset({"iam", "sts", "organizations", "account"})
 _VPC_KEYS = ("subnets", "security_groups")
 
+# What a value looks like in the file, for the JSON Schema; the validators say more, and better.
+_DURATION = Annotated[str, Field(pattern=r"^(?=.)([0-9]{1,8}d)?([0-9]{1,8}h)?([0-9]{1,8}m)?([0-9]{1,8}s)?$")]
+_NAME = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{0,62}$")]
+_LIST = list[str]
 
-def _not_yet(_value: object) -> None:
+
+def _refused(_value: object) -> None:
     raise Refused("is not yet supported", "leave it out")
+
+
+_not_yet = PlainValidator(_refused, json_schema_input_type=None)
 
 
 def _choice(*built: str, later: tuple[str, ...] = ()) -> PlainValidator:
@@ -33,11 +41,23 @@ def _choice(*built: str, later: tuple[str, ...] = ()) -> PlainValidator:
             raise Refused(f"{shown(value)} is not a choice", f"write {' or '.join(map(shown, built))}")
         return cast("str", value)
 
-    return PlainValidator(check)
+    return PlainValidator(check, json_schema_input_type=Annotated[str, Field(json_schema_extra={"enum": [*built]})])
 
 
 def _seconds(limits: str) -> PlainValidator:
-    return PlainValidator(lambda value: rules.duration(value, *RANGES[limits]))
+    return PlainValidator(lambda value: rules.duration(value, *RANGES[limits]), json_schema_input_type=_DURATION)
+
+
+def _text(limit: int = 200) -> PlainValidator:
+    return PlainValidator(lambda value: rules.text(value, limit), json_schema_input_type=str)
+
+
+def _words(what: str) -> PlainValidator:
+    return PlainValidator(lambda value: rules.words(value, what), json_schema_input_type=_LIST)
+
+
+def _name(what: str) -> PlainValidator:
+    return PlainValidator(lambda value: rules.name(value, what), json_schema_input_type=_NAME)
 
 
 def _no_review(value: object) -> bool:
@@ -111,68 +131,110 @@ def _vpc(value: object) -> dict[str, list[str]]:
 
 
 class _Table(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    """Docstrings of the fields are what an editor shows."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, use_attribute_docstrings=True)
 
 
 class Retries(_Table):
     attempts: Annotated[int, Field(ge=RANGES["attempts"][0], le=RANGES["attempts"][1])] = 3
+    """1 to 20 tries."""
     backoff: Annotated[int, _seconds("backoff_s")] = 30
+    """The wait after the first failure; doubled after each."""
     backoff_max: Annotated[int, _seconds("backoff_max_s")] = 600
+    """The longest wait."""
 
 
 class CatchupFields(_Table):
     policy: Annotated[str, _choice("latest", later=("all", "none"))] = "latest"
+    """What runs of the slots that were missed."""
     window: Annotated[int, _seconds("window_s")] = 7 * rules.DAY_S
+    """Older ones are recorded as not run."""
     max: Annotated[int, Field(ge=RANGES["max"][0], le=RANGES["max"][1])] = 100
+    """At most so many."""
     order: Annotated[str, _choice("oldest", later=("newest",))] = "oldest"
+    """Which comes first."""
 
 
 class Alert(_Table):
-    failures: Annotated[int, PlainValidator(_one_failure)] = 1
-    of: Annotated[int, PlainValidator(_one_failure)] = 1
+    failures: Annotated[int, PlainValidator(_one_failure, json_schema_input_type=Literal[1])] = 1
+    """So many final failures of units..."""
+    of: Annotated[int, PlainValidator(_one_failure, json_schema_input_type=Literal[1])] = 1
+    """...of so many units."""
 
 
 class JobFields(_Table):
     """One `[jobs.…]` table, or `[defaults]`.  What a job must have is checked when both are merged."""
 
-    schedule: Annotated[tuple[str, ...], PlainValidator(_schedules)] = ()
-    timezone: Annotated[str, PlainValidator(zones.known_zone)] = "UTC"
+    schedule: Annotated[tuple[str, ...], PlainValidator(_schedules, json_schema_input_type=str | _LIST)] = ()
+    """Five cron fields, cron(…), rate(…), at(…) or @daily; a list is the union."""
+    timezone: Annotated[str, PlainValidator(zones.known_zone, json_schema_input_type=str)] = "UTC"
+    """IANA name, such as Europe/Berlin."""
     dst_gap: Annotated[str, _choice("run", "skip")] = "run"
+    """A time of day that the clock skips: runs once at the end of the gap, or not at all."""
     dst_fold: Annotated[str, _choice("first", "second", "both")] = "first"
-    starts: Annotated[datetime | None, PlainValidator(rules.instant)] = None
-    ends: Annotated[datetime | None, PlainValidator(rules.instant)] = None
+    """A time of day that the clock repeats: when it runs."""
+    starts: Annotated[datetime | None, PlainValidator(rules.instant, json_schema_input_type=datetime)] = None
+    """First instant, with an offset; rate(…) counts from it."""
+    ends: Annotated[datetime | None, PlainValidator(rules.instant, json_schema_input_type=datetime)] = None
+    """Last instant, with an offset."""
     spread: Annotated[int, _seconds("spread_s")] = 0
-    run: Annotated[str, PlainValidator(rules.run)] = ""
-    invoke: Annotated[None, PlainValidator(_not_yet)] = None
-    watch: Annotated[None, PlainValidator(_not_yet)] = None
-    payload: Annotated[dict[str, Any], PlainValidator(rules.payload)] = Field(default_factory=dict)
-    partitions: Annotated[tuple[str, ...], PlainValidator(rules.partitions)] = ()
-    pool: Annotated[str, PlainValidator(lambda value: rules.name(value, "a pool's name"))] = "default"
-    permissions: Annotated[tuple[str, ...], PlainValidator(_permissions)] = ()
+    """Each unit starts up to so much after its slot, always by the same; shorter than the interval."""
+    run: Annotated[str, PlainValidator(rules.run, json_schema_input_type=str)] = ""
+    """module:function under functions/jobs."""
+    invoke: Annotated[None, _not_yet] = None
+    watch: Annotated[None, _not_yet] = None
+    payload: Annotated[dict[str, Any], PlainValidator(rules.payload, json_schema_input_type=dict[str, Any])] = Field(
+        default_factory=dict
+    )
+    """Given to every run; at most 8 KB as JSON."""
+    partitions: Annotated[tuple[str, ...], PlainValidator(rules.partitions, json_schema_input_type=_LIST)] = ()
+    """One unit each."""
+    pool: Annotated[str, _name("a pool's name")] = "default"
+    """A pool of pools.toml."""
+    permissions: Annotated[tuple[str, ...], PlainValidator(_permissions, json_schema_input_type=_LIST)] = ()
+    """"service:Action arn", granted to its pool: one exact action, one resource."""
     retries: Retries = Retries()
     max_duration: Annotated[int, _seconds("max_duration_s")] = 600
+    """Of one attempt; with the lease, at most the pool's timeout."""
     start_grace: Annotated[int, _seconds("start_grace_s")] = 300
+    """How late a start wakes nobody."""
     grace: Annotated[int, _seconds("grace_s")] = 300
+    """Part of complete_within where that is not given."""
     complete_within: Annotated[int | None, _seconds("complete_within_s")] = None
+    """The promise; later than that, somebody is told.  Without it: the time that all attempts may take."""
     start_deadline: Annotated[int | None, _seconds("start_deadline_s")] = None
+    """A unit that could not start by then does not start.  Without it: late beats never."""
     lease: Annotated[int, _seconds("lease_s")] = 60
+    """How soon a dead worker is noticed."""
     drill: bool = False
+    """May drills use it?  Only if its effects are harmless."""
     overlap: Annotated[str, _choice("queue", "allow", later=("skip", "cancel_running"))] = "queue"
-    lock: Annotated[str, PlainValidator(rules.lock)] = ""
+    """Never two at once, or they may overlap."""
+    lock: Annotated[str, PlainValidator(rules.lock, json_schema_input_type=str)] = ""
+    """What must not run twice at once; {job} and {partition} are filled in.  Without it: job and partition."""
     catchup: CatchupFields = CatchupFields()
-    needs_review: Annotated[bool, PlainValidator(_no_review)] = False
-    review: Annotated[None, PlainValidator(_not_yet)] = None
+    needs_review: Annotated[bool, PlainValidator(_no_review, json_schema_input_type=Literal[False])] = False
+    """Whether a person must approve each unit."""
+    review: Annotated[None, _not_yet] = None
     severity: Annotated[str, _choice("page", "ticket", "info")] = "ticket"
+    """How loudly people are told."""
     alert: Alert = Alert()
-    owner: Annotated[str, PlainValidator(rules.text)] = ""
-    description: Annotated[str, PlainValidator(lambda value: rules.text(value, 1000))] = ""
-    runbook: Annotated[str, PlainValidator(rules.link)] = ""
-    tags: Annotated[tuple[str, ...], PlainValidator(lambda value: rules.words(value, "a tag"))] = ()
-    stages: Annotated[tuple[str, ...], PlainValidator(lambda value: rules.words(value, "a stage"))] = ()
+    owner: Annotated[str, _text()] = ""
+    """Who answers for it; required, here or under [defaults]."""
+    description: Annotated[str, _text(1000)] = ""
+    """One line."""
+    runbook: Annotated[str, PlainValidator(rules.link, json_schema_input_type=str)] = ""
+    """https link; {job} is filled in."""
+    tags: Annotated[tuple[str, ...], _words("a tag")] = ()
+    """To choose jobs by."""
+    stages: Annotated[tuple[str, ...], _words("a stage")] = ()
+    """Only there; without it, everywhere."""
     enabled: bool = True
-    budget: Annotated[None, PlainValidator(_not_yet)] = None
-    budget_daily: Annotated[None, PlainValidator(_not_yet)] = None
-    expect: Annotated[None, PlainValidator(_not_yet)] = None
+    """false: no slots."""
+    budget: Annotated[None, _not_yet] = None
+    budget_daily: Annotated[None, _not_yet] = None
+    expect: Annotated[None, _not_yet] = None
 
 
 class PoolFields(_Table):
@@ -185,7 +247,7 @@ class PoolFields(_Table):
     environment: Annotated[dict[str, str], PlainValidator(_variables)] = Field(default_factory=dict)
     secrets: Annotated[dict[str, str], PlainValidator(_secrets)] = Field(default_factory=dict)
     vpc: Annotated[dict[str, list[str]], PlainValidator(_vpc)] = Field(default_factory=dict)
-    dependencies: Annotated[str, PlainValidator(lambda value: rules.name(value, "a dependency group"))] = ""
+    dependencies: Annotated[str, _name("a dependency group")] = ""
 
 
 def keys_at(model: type[BaseModel], path: tuple[str | int, ...]) -> list[str]:

@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from click.testing import CliRunner
@@ -12,10 +13,9 @@ from functions.kit.instants import from_text
 from tests.support.project import Project, a_project
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from click.testing import Result
 
+ROWS = json.loads((Path(__file__).parents[1] / "schedules" / "cron_instants.json").read_text(encoding="utf-8"))
 JOBS = """\
 [defaults]
 owner = "ops"
@@ -69,6 +69,54 @@ def test_json_of_an_expression_follows_the_contract(project: Project, process_zo
         {"slot": "2026-03-08T07:00:00Z", "local": "2026-03-08T03:00:00-04:00", "state": "due", "reason": None},
         {"slot": "2026-03-09T06:30:00Z", "local": "2026-03-09T02:30:00-04:00", "state": "due", "reason": None},
     ]
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row["name"])
+def test_json_over_a_clock_change_names_the_slots_of_debian_cron(
+    project: Project, process_zone: str, row: dict[str, Any]
+) -> None:
+    """A01, A02, A03, A05, A08, A15; those that are suppressed stand between them with the reason"""
+    arguments = ["--schedule", row["schedule"], "--timezone", row["timezone"], "--json"]
+    window = ["--from", row["after"], "--until", row["until"]]
+    for choices, wanted in (
+        ([], row["slots"]),
+        (["--dst-gap", "skip"], row.get("slots_skipping_the_gap", row["slots"])),
+    ):
+        slots = json.loads(preview(project, *arguments, *window, *choices).stdout)
+        assert [slot["slot"] for slot in slots if slot["state"] == "due"] == wanted
+        others = [slot["reason"] for slot in slots if slot["state"] != "due"]
+        assert set(others) <= {"dst_gap", "dst_fold"}
+        assert all(slot["reason"] is None for slot in slots if slot["state"] == "due")
+
+
+def test_what_a_clock_change_suppresses_is_marked(project: Project) -> None:
+    arguments = ["--schedule", "30 1 * * *", "--timezone", "America/New_York", "--from", "2026-11-01", "--count", "2"]
+    lines = [line.rstrip() for line in preview(project, *arguments).stdout.splitlines()]
+    assert lines[-3:] == [
+        "Sun 2026-11-01 01:30:00-04:00  2026-11-01T05:30:00Z  due",
+        "Sun 2026-11-01 01:30:00-05:00  2026-11-01T06:30:00Z  suppressed: dst_fold",
+        "2 slots, 1 of them suppressed",
+    ]
+    both = preview(project, *arguments, "--dst-fold", "both").stdout
+    assert "a repeated one both times" in both
+    assert both.rstrip().endswith("2 slots")
+
+
+def test_a_short_form_is_spelled_out_and_awss_weekdays_are_named(project: Project) -> None:
+    assert preview(project, "--schedule", "@daily").stdout.startswith("@daily = 0 0 * * *   At 00:00 every day, UTC\n")
+    text = preview(project, "--schedule", "cron(0 12 ? * 2 *)", "--count", "1").stdout
+    assert "At 12:00 on Monday" in text
+    assert "weekday MON · year" not in text
+    assert "Mon 2026-11-30" in text
+
+
+def test_the_spread_of_a_job_is_said(project: Project) -> None:
+    project.write(JOBS + '\n[jobs.wide]\nschedule = "0 3 * * *"\nspread = "90m"\n')
+    assert "each unit starts less than 1h30m after its slot" in preview(project, "wide").stdout
+
+
+def test_a_schedule_that_is_over_has_no_slots(project: Project) -> None:
+    assert json.loads(preview(project, "--schedule", "at(2026-01-01T00:00:00)", "--json").stdout) == []
 
 
 def test_a_time_without_offset_is_in_the_jobs_zone(project: Project) -> None:
@@ -126,6 +174,9 @@ def test_other_jobs_mistakes_are_mentioned_on_stderr_only(project: Project) -> N
         (["--schedule", "* * * * *", "--timezone", "Mars"], 2, "IANA"),
         (["invoices", "--schedule", "* * * * *"], 2, "not both"),
         (["invoices", "--timezone", "UTC"], 2, "--schedule"),
+        (["invoices", "--dst-gap", "skip"], 2, "--dst-gap belongs to --schedule"),
+        (["--schedule", "0 2 * * *", "--dst-fold", "twice"], 2, "first"),
+        (["--schedule", "0 5 9 * ? *"], 2, "six fields"),
         (["invoices", "--from", "soon"], 2, "12h"),
         (["invoices", "--from", "1900-01-01"], 2, "1970"),
         (["invoices", "--from", "0001-01-01"], 2, "is not a time"),

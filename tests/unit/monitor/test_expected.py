@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -76,6 +79,36 @@ def test_i11_a_schedule_that_cannot_be_evaluated_is_named_and_hides_no_other():
 def test_definitions_hold_from_after_their_recording_until_the_next(at: datetime, version: str, *, holds: bool):
     state = scheduler(minutes(5), ("v2", NOON), ("v1", minutes(-60)))
     assert holds_at(state, version, at) is holds
+
+
+def test_what_a_clock_change_suppresses_is_not_owed():
+    """F08"""
+    fold = datetime(2026, 11, 1, 6, 30, tzinfo=UTC)
+    nightly = definitions(a_job("30 1 * * *", name="a", timezone="America/New_York"))
+    units = owed(nightly, fold - timedelta(hours=2), fold, 100).units
+    assert list(units) == ["a@2026-11-01T05:30:00Z"]
+    state = scheduler(fold, ("v1", fold - timedelta(days=1)))
+    assert is_owed(nightly, state, parse_unit_id("a@2026-11-01T05:30:00Z"))
+    assert not is_owed(nightly, state, parse_unit_id("a@2026-11-01T06:30:00Z"))
+
+
+def test_a_schedule_that_is_over_owes_nothing():
+    """F08"""
+    ended = definitions(a_job("cron(0 0 1 1 ? 2026)", name="a"), a_job("0 0 * * *", name="b", ends=minutes(-60)))
+    assert owed(ended, NOON, NOON + timedelta(days=800), 100).units == {}
+
+
+ROWS = json.loads((Path(__file__).parents[1] / "schedules" / "cron_instants.json").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("gap", ["run", "skip"])
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row["name"])
+def test_what_is_owed_over_a_clock_change_is_what_the_schedule_runs(row: dict[str, Any], gap: str):
+    """F08, over the cases of A01 to A15"""
+    jobs = definitions(a_job(row["schedule"], name="a", timezone=row["timezone"], dst_gap=gap))
+    after, until = datetime.fromisoformat(row["after"]), datetime.fromisoformat(row["until"])
+    runs = row["slots"] if gap == "run" else row.get("slots_skipping_the_gap", row["slots"])
+    assert list(owed(jobs, after, until, 10_000).units) == [f"a@{slot}" for slot in runs]
 
 
 def test_without_a_scheduler_nothing_is_owed():

@@ -116,6 +116,45 @@ def test_the_newest_late_slot_is_judged_per_job():
     ]
 
 
+def test_a_slot_that_a_clock_change_suppresses_gets_its_row_with_the_reason():
+    """A01, A02: ahead of its time, as every other"""
+    known = definitions(job("nightly", "30 1 * * *", timezone="America/New_York"))
+    change = datetime.fromisoformat("2026-11-01T06:00:00+00:00")
+    assert told(known, window(change - minutes(31), change - minutes(30), change + minutes(60))) == [
+        "05:30 schedule",
+        "06:30 dst_fold",
+    ]
+    known = definitions(job("nightly", "30 2 * * *", timezone="America/New_York", dst_gap="skip", spread_s=600))
+    now = datetime.fromisoformat("2026-03-08T06:58:00+00:00")
+    row = only_row(known, window(now, now)).row
+    assert (row.unit_id, row.state, row.reason) == ("nightly@2026-03-08T07:00:00Z", "suppressed", "dst_gap")
+
+
+def test_a_suppressed_slot_is_not_the_newest_of_those_found_late():
+    known = definitions(job("nightly", "30 1 * * *", timezone="America/New_York"))
+    now = datetime.fromisoformat("2026-11-01T12:00:00+00:00")
+    assert told(known, window(now - minutes(600), now)) == ["05:30 catchup", "06:30 dst_fold"]
+
+
+def test_units_of_one_slot_start_spread_over_a_while_and_keep_their_name():
+    partitions = tuple(f"p{number}" for number in range(20))
+    known = definitions(job("ledger", "3 12 * * *", partitions=partitions, spread_s=3600))
+    rows = [one.row for one in planned(known, window(NOON)) if isinstance(one, PlannedRow)]
+    assert {row.slot for row in rows} == {NOON + minutes(3)}
+    assert rows[0].unit_id == "ledger/p0@2026-11-29T12:03:00Z"
+    starts = [row.run_at for row in rows]
+    assert len(set(starts)) > 10
+    assert NOON + minutes(3) <= min(starts)
+    assert max(starts) < NOON + minutes(63)
+    again = [one.row for one in planned(known, window(NOON + minutes(1))) if isinstance(one, PlannedRow)]
+    assert [row.run_at for row in again] == starts
+
+
+def test_a_spread_that_is_over_when_the_row_is_made_delays_nothing():
+    known = definitions(job("ledger", "0 9 * * *", spread_s=600))
+    assert only_row(known, window(NOON - minutes(240))).row.run_at == NOON
+
+
 def test_a_paused_job_gets_no_rows_ahead_and_suppressed_ones_once_past():
     every_two = definitions(job("ledger", "*/2 * * * *"))
     assert told(every_two, window(NOON - minutes(3)), Control(job="ledger", paused=True)) == [

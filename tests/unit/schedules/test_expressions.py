@@ -118,6 +118,15 @@ def test_a_date_that_never_comes_is_refused_within_50_ms(text: str) -> None:
     assert time.perf_counter() - begun < 0.05
 
 
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [("5-5/3 * * * *", "5 * * * *"), ("0 0 * * MON-1/2", "0 0 * * MON")],
+)
+def test_a_range_of_one_value_is_that_value_and_no_start_of_steps(text: str, read: str) -> None:
+    """A09"""
+    assert parse(text) == parse(read)
+
+
 @pytest.mark.parametrize(("text", "real_time"), [("*/5 2 * * *", True), ("0 */2 * * *", True), ("0 0-23 * * *", False)])
 def test_a_leading_star_in_minute_or_hour_makes_a_schedule_follow_real_time(text: str, *, real_time: bool) -> None:
     expression = parse(text)
