@@ -13,6 +13,7 @@ from functions.kit.errors import SplitshiftError
 # command -> module under functions.cli; the module's `command` is the click command.
 COMMANDS = {
     "check": "check",
+    "schema": "schema",
     "preview": "preview",
     "demo": "demo",
     "dev": "dev",
