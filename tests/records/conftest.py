@@ -9,10 +9,10 @@ from functions.records.memory import MemoryDatabase
 from functions.records.stores import Stores
 from tests.records.backends import Guarded, client_for, fresh_tables
 from tests.records.builders import SKEW
+from tests.records.racing import Race, race_table
+from tests.records.thin_client import ThinClient
 
 EMULATORS = ("moto", pytest.param("ministack", marks=pytest.mark.ministack))
-
-race_table = pytest.StashKey[list[tuple[str, int, int]]]()
 
 
 @pytest.fixture(scope="session")
@@ -43,6 +43,18 @@ def database(request: pytest.FixtureRequest) -> Iterator[Guarded]:
 @pytest.fixture
 def stores(database: Guarded) -> Stores:
     return Stores(database, skew=SKEW, claimant="monitor-1")
+
+
+@pytest.fixture(scope="module")
+def race(clients: Any, ministack_endpoint: str, request: pytest.FixtureRequest) -> Iterator[Race]:
+    client = clients("ministack")
+    key, region = client._request_signer._credentials.access_key, client.meta.region_name
+    thin = ThinClient(ministack_endpoint, key=key, region=region)
+    with fresh_tables(client, thin) as database:
+        race = Race(Stores(database, skew=SKEW), request.config)
+        yield race
+        race.close()
+    thin.close()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
