@@ -1,1 +1,4 @@
-"""Splitshift: scheduled jobs that cannot silently fail.  Repository path = import path = asset path = handler string."""
+"""Splitshift: scheduled jobs that cannot silently fail.
+
+Repository path = import path = asset path = handler string.
+"""
