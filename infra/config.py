@@ -24,6 +24,7 @@ _STAGE = re.compile(r"[a-z][a-z0-9]{0,15}")
 Email = Annotated[str, StringConstraints(pattern=r"^[^@\s,]+@[^@\s,]+\.[^@\s,]+$")]
 Phone = Annotated[str, StringConstraints(pattern=r"^\+[0-9]{6,15}$")]
 Https = Annotated[str, StringConstraints(pattern=r"^https://[^\s/]+(/\S*)?$")]
+Url = Annotated[str, StringConstraints(pattern=r"^https?://[^\s/]+(/\S*)?$")]
 Account = Annotated[str, StringConstraints(pattern=r"^[0-9]{12}$")]
 Region = Annotated[str, StringConstraints(pattern=r"^[a-z]{2}(-[a-z]+)+-[0-9]$")]
 Qualifier = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]{1,10}$")]
@@ -54,6 +55,7 @@ class StageConfig(BaseModel):
     log_days: int = 90
     tracing: bool = False
     drills: bool = False
+    receiver: Url | None = None
     skew_s: Annotated[int, Field(ge=1, le=60)] = 5
     reserved_concurrency: dict[str, Annotated[int, Field(ge=1, le=1000)]] = Field(default_factory=dict)
     tags: dict[TagText, TagText] = Field(default_factory=dict)

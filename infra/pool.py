@@ -23,6 +23,8 @@ from infra.role_function import FunctionPlan, Network, RoleFunction
 from infra.settings import complete, environment
 from infra.tables import Tables
 
+RECEIVER = "SPLITSHIFT_RECEIVER_URL"
+"""Read by jobs that take part in drills, and by the command line, which counts there."""
 BATCH_WINDOW_S = 0
 """A unit that is due is worked at once."""
 
@@ -63,7 +65,12 @@ class PoolWorker(Construct):
                 name=self._names.worker(pool.name),
                 role="worker",
                 asset=asset,
-                environment={**pool.environment, **pool.secrets, **complete(WorkerSettings, variables)},
+                environment={
+                    **pool.environment,
+                    **pool.secrets,
+                    **complete(WorkerSettings, variables),
+                    **({RECEIVER: config.receiver} if config.receiver else {}),
+                },
                 allowed=[
                     *allowed(tables, self.queue, pool.name),
                     *(self._granted(one) for one in permissions),

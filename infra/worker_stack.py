@@ -11,7 +11,7 @@ from constructs import Construct
 from functions.relay.settings import RelaySettings
 from functions.schedules.definitions import Definitions
 from infra.naming import RELAY_FAILURES
-from infra.pool import PoolWorker
+from infra.pool import RECEIVER, PoolWorker
 from infra.queues import failure_queue
 from infra.relay import Relay
 from infra.settings import environment
@@ -41,6 +41,8 @@ class WorkerStack(StageStack):
         failures = failure_queue(self, "relay-failures", stage.names.of(RELAY_FAILURES))
         queues = {name: worker.queue for name, worker in pools.items()}
         self._tell_queues(queues, failures)
+        if stage.config.receiver:
+            self.tell({RECEIVER: stage.config.receiver})
         Relay(
             self,
             "relay",

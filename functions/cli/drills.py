@@ -28,6 +28,8 @@ WORKER_LOST = "worker_lost"
 LOOK_EVERY_S = 0.2
 DUPLICATE_WITHIN = timedelta(seconds=30)
 SILENCE_AFTER_LEASE = timedelta(seconds=60)
+MONITOR_EVERY_S = 60
+MONITOR_PASSES = 3  # one to see it, one to send what another had claimed, one to see that it is over
 
 Report = Callable[[str], object]
 
@@ -87,8 +89,12 @@ def silence(stage: Stage, job: str, report: Report) -> DrillResult:
     """Kill a unit's worker after its effect and before that is written down, without a word.
 
     Promised: another worker takes over, the receiver applies the effect once, one incident is told, then its end.
-    Raises as `duplicate` does, and where this installation cannot survive it.
+    Raises as `duplicate` does, and where this installation cannot survive it, or does not allow it.
     """
+    if stage.settings.get("SPLITSHIFT_DRILLS") == "false":
+        raise DrillRefusedError(
+            f"stage {stage.name} does not let drills kill its workers: write drills = true in infra/stages.toml, deploy"
+        )
     if stage.local is not None and stage.local.single:
         raise DrillRefusedError(
             "this installation runs its roles as threads of one process (--single), and killing a worker would kill "
@@ -97,7 +103,8 @@ def silence(stage: Stage, job: str, report: Report) -> DrillResult:
     drill = _Drill(stage, known_job(stage, job), report)
     stage.stores.controls.arm_fault(drill.row.unit_id, AFTER_EFFECT, stage.clock.now())
     drill.ask()
-    within = timedelta(seconds=drill.job.lease_s) + SILENCE_AFTER_LEASE
+    monitor_every_s = float(stage.settings.get("SPLITSHIFT_MONITOR_EVERY_SECONDS", MONITOR_EVERY_S))
+    within = timedelta(seconds=drill.job.lease_s + MONITOR_PASSES * monitor_every_s) + SILENCE_AFTER_LEASE
     seen = drill.wait(within, _applied, _taken_over, _completed, _told, _resolved)
     result = drill.result(SILENCE, problem=seen or drill.doubtful(alerts=(WORKER_LOST,), lost=1))
     return replace(result, detected_after_s=drill.look().detected_after_s)

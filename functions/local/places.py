@@ -24,13 +24,17 @@ class AlreadyRunningError(FinalError):
 
 @dataclass(frozen=True, kw_only=True)
 class LocalInstallation:
-    """What runs on this machine: the emulator's endpoint, the receiver, and who started it all."""
+    """What runs on this machine: the emulator's endpoint, the receiver, and who started it all.
+
+    `deployed` where the roles are functions inside the emulator, as `splitshift up` makes it.
+    """
 
     endpoint: str
     receiver: str
     pid: int
     stage: str = STAGE
     single: bool = False
+    deployed: bool = False
     pids: Mapping[str, int] = field(default_factory=dict[str, int])
 
     def environment(self) -> dict[str, str]:
@@ -66,6 +70,11 @@ class Places:
     @property
     def lock(self) -> Path:
         return self.folder / "lock"
+
+    @property
+    def deployment(self) -> Path:
+        """What `splitshift up` makes, and `splitshift down` removes."""
+        return self.folder / "up"
 
     def log_of(self, name: str) -> Path:
         return self.folder / "logs" / f"{name}.log"

@@ -67,14 +67,17 @@ class ServerProcess:
         self.stop()
 
 
-def start(module: str, *arguments: str, log: Path | None = None) -> ServerProcess:
+def start(module: str, *arguments: str, log: Path | None = None, outlives: bool = False) -> ServerProcess:
     """Start `python -m module arguments… --parent <our pid>` and wait for its address.
+
+    One that `outlives` us is told of no parent: who ends it must know its pid.
 
     The process has a session of its own, so that Ctrl-C in a terminal reaches only us and we stop it in our order.
     `log` receives its stderr; without one stderr is kept aside to explain a failed start.
     Raises PortTakenError, or NotStartedError with the end of its stderr.
     """
-    command = [sys.executable, "-m", module, *arguments, "--parent", str(os.getpid())]
+    ending = [] if outlives else ["--parent", str(os.getpid())]
+    command = [sys.executable, "-m", module, *arguments, *ending]
     with log.open("ab") if log else tempfile.TemporaryFile() as stderr:
         began_at = stderr.seek(0, os.SEEK_END)
         process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
