@@ -10,6 +10,9 @@ from typing import Any, cast
 
 from functions.kit.settings import SettingError, Settings, setting
 
+SWEEP_AGES = "120,300,3600,21600,86400,604800"
+"""2 and 5 minutes heal a lost message; 1 and 6 hours, 1 and 7 days what was lost again, or an outage of that length."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class RelaySettings(Settings):
@@ -20,7 +23,7 @@ class RelaySettings(Settings):
 
     queues: str = setting("SPLITSHIFT_QUEUES")
     failure_queue: str = setting("SPLITSHIFT_RELAY_FAILURE_QUEUE")
-    ages: str = setting("SPLITSHIFT_SWEEP_AGES_SECONDS", "120,300")
+    ages: str = setting("SPLITSHIFT_SWEEP_AGES_SECONDS", SWEEP_AGES)
     max_minutes: int = setting("SPLITSHIFT_SWEEP_MAX_MINUTES", 60)
     every_s: int = setting("SPLITSHIFT_SWEEP_EVERY_SECONDS", 60)
 

@@ -202,7 +202,7 @@ def test_a_silent_monitor_fails_the_silence_drill(installed: Callable[..., Insta
     result = installation.hold(drills.silence)
 
     assert not result.ok
-    assert result.problem == "nobody was told of the lost worker within 75 s"
+    assert result.problem == "nobody was told of the lost worker within 255 s"
     assert result.effects_at_receiver == 1
 
 

@@ -18,11 +18,14 @@ from tests.support.databases import Interrupted, Passing
 from tests.support.relays import Office, a_row
 from tests.support.ticks import NOON, minutes
 
+TWO_AGES = "120,300"
+AGES = [minutes(2), minutes(5), timedelta(hours=1), timedelta(hours=6), timedelta(days=1), timedelta(days=7)]
+
 
 @pytest.fixture
 def office(moto_endpoint: str) -> Office:
-    """An installation whose sweep is at work since before noon."""
-    office = Office(moto_endpoint)
+    """An installation whose sweep is at work since before noon, at its first two ages."""
+    office = Office(moto_endpoint, ages=TWO_AGES)
     office.sweep_at(NOON - minutes(1))
     return office
 
@@ -84,7 +87,7 @@ def test_e11_a_unit_that_was_worked_after_it_was_sent_again_is_left_from_then_on
 
 def test_e11_after_hours_without_sweep_every_unit_of_them_is_found(moto_endpoint: str):
     """E11: bounded work per pass, and the next goes on where it stopped."""
-    office = Office(moto_endpoint, max_minutes=40)
+    office = Office(moto_endpoint, ages=TWO_AGES, max_minutes=40)
     office.sweep_at(NOON - minutes(1))
     rows = [a_row(60 * minute) for minute in range(0, 240, 15)]
     write(office, *rows)
@@ -95,6 +98,25 @@ def test_e11_after_hours_without_sweep_every_unit_of_them_is_found(moto_endpoint
     assert passes[-1].minutes < 80
     sent = Counter(unit_id for report in passes for unit_id in report.resent)
     assert sent == Counter({row.unit_id: 2 for row in rows})
+
+
+@pytest.mark.parametrize("age", AGES)
+def test_e11_a_unit_that_every_message_missed_is_found_at_each_age_once(moto_endpoint: str, age: timedelta):
+    """E11: by a sweep that begins just before, so that no other age can have seen it."""
+    office = Office(moto_endpoint)
+    write(office, a_row())
+    office.sweep_at(NOON + age)
+    found = pass_each_minute(office, NOON + age, NOON + age + minutes(2))
+    assert found == {NOON + age + minutes(1): (a_row().unit_id,)}
+    assert office.sweep_at(NOON + age + minutes(3)).cursors == {
+        f"age#{one // timedelta(seconds=1)}": f"{NOON + age + minutes(2) - one:%Y-%m-%dT%H:%M:%SZ}" for one in AGES
+    }
+
+
+def test_after_an_outage_a_pass_looks_at_an_hour_of_each_age_and_no_more(moto_endpoint: str):
+    office = Office(moto_endpoint)
+    office.sweep_at(NOON)
+    assert [office.sweep_at(NOON + minutes(150 + n)).minutes for n in range(4)] == [360, 360, 192, 6]
 
 
 def test_a_completed_unit_is_not_read_any_further(office: Office):
@@ -143,7 +165,7 @@ def test_the_first_sweep_ever_begins_with_the_present(moto_endpoint: str):
     office = Office(moto_endpoint)
     write(office, a_row(), a_row(60 * 57))
     report = office.sweep_at(NOON + minutes(60))
-    assert (report.minutes, report.resent) == (2, (a_row(60 * 57).unit_id,))
+    assert (report.minutes, report.resent) == (6, (a_row(60 * 57).unit_id,))
 
 
 def test_what_cannot_be_sent_holds_its_age_and_comes_again(office: Office):

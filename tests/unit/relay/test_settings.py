@@ -10,9 +10,10 @@ from functions.relay.settings import RelaySettings
 GOOD = {"SPLITSHIFT_QUEUES": '{"default": "https://queue"}', "SPLITSHIFT_RELAY_FAILURE_QUEUE": "https://failure"}
 
 
-def test_the_sweep_looks_at_two_and_at_five_minutes_unless_told():
+def test_the_sweep_looks_from_two_minutes_to_a_week_back_unless_told():
     settings = RelaySettings.from_env(GOOD)
-    assert settings.sweep_ages == (timedelta(minutes=2), timedelta(minutes=5))
+    hours = (timedelta(hours=1), timedelta(hours=6), timedelta(days=1), timedelta(days=7))
+    assert settings.sweep_ages == (timedelta(minutes=2), timedelta(minutes=5), *hours)
     assert settings.queue_urls == {"default": "https://queue"}
 
 
