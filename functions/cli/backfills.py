@@ -31,6 +31,7 @@ LOOK_EVERY_S = 1
 MOST_UNASKED = 1_000
 """So many units are written without --max."""
 
+_MOST_LOOKED_AT = 50_000
 _SECOND = timedelta(seconds=1)
 
 
@@ -106,16 +107,7 @@ class Asked:
 
 def plan(stage: Stage, job: Job, asked: Asked) -> Plan:
     """What there is, and what is to be written.  Raises RefusedRequestError."""
-    units = [
-        unit
-        for slot in between(job, asked.after - _SECOND, asked.until)
-        if slot.state == "due"
-        for unit in units_of(job, slot.instant)
-        if unit.partition in asked.partitions
-    ]
-    if units:
-        refuse_old(str(units[0]), units[0].slot, job, stage.clock.now())
-    slots = list(_standing(stage, units))
+    slots = list(_standing(stage, _units(stage, job, asked)))
     if asked.order == "newest":
         slots.reverse()
     wanted = {Place.NEVER, Place.FAILED} if asked.reprocess == "failed" else {Place.NEVER}
@@ -123,6 +115,20 @@ def plan(stage: Stage, job: Job, asked: Asked) -> Plan:
     if asked.most is None and len(chosen) > MOST_UNASKED:
         raise RefusedRequestError(f"{len(chosen)} units are to be written: shorten the time, or say so with --max")
     return Plan(job=job, slots=tuple(slots), chosen=tuple(chosen[: asked.most]))
+
+
+def _units(stage: Stage, job: Job, asked: Asked) -> list[UnitId]:
+    units: list[UnitId] = []
+    for slot in between(job, asked.after - _SECOND, asked.until):
+        if slot.state != "due":
+            continue
+        of_slot = [unit for unit in units_of(job, slot.instant) if unit.partition in asked.partitions]
+        if not units:
+            refuse_old(str(of_slot[0]), slot.instant, job, stage.clock.now())
+        units += of_slot
+        if len(units) > _MOST_LOOKED_AT:
+            raise RefusedRequestError(f"that is more than {_MOST_LOOKED_AT} units: shorten the time")
+    return units
 
 
 def _standing(stage: Stage, units: list[UnitId]) -> Iterator[Slot]:

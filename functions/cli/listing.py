@@ -29,8 +29,9 @@ from functions.schedules.zones import load_zone
 _MINUTE = timedelta(minutes=1)
 _SECOND = timedelta(seconds=1)
 _AHEAD = timedelta(minutes=5)
-# How far back due minutes are asked for where no monitor lists what is open; each costs 16 small queries.
+# How far back due minutes are asked for where the monitor is away, or was never there; each costs 16 small queries.
 _BACK_AT_MOST = timedelta(hours=2)
+_BACK_ALONE = timedelta(minutes=10)
 _AT_ONCE = 8
 
 
@@ -142,8 +143,8 @@ def open_units(stage: Stage) -> set[str]:
 
     The monitor lists what was open when it passed a due minute; the minutes after that are asked of the index.
     """
-    now = stage.clock.now()
-    passed = resume(stage.stores.heartbeats.read(MONITOR), now - _BACK_AT_MOST, stage.stores.skew).due
+    now, beat = stage.clock.now(), stage.stores.heartbeats.read(MONITOR)
+    passed = resume(beat, now, stage.stores.skew).due if beat else now - _BACK_ALONE
     first = max(passed, now - _BACK_AT_MOST).replace(second=0, microsecond=0) - _MINUTE
     minutes = [first + n * _MINUTE for n in range((now + _AHEAD - first) // _MINUTE + 1)]
     ids = set(_ids(watched.unit_id for watched in stage.stores.incidents.watched()))

@@ -2,26 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import os
-import uuid
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from functions.cli import main as cli
 from functions.cli.stage import find_stage
-from functions.kit import aws, parameters
-from functions.local.installation import LOCAL_SETTINGS
-from functions.local.places import LocalInstallation, Places
-from functions.local.provision import create_tables
 from functions.records.controls import Control
-from functions.records.inventory import Row, from_item
-from functions.records.tables import INVENTORY, TABLES
-from functions.schedules.compile import write_definitions
+from tests.support.commands import Run, installed_at, rows, runner
 from tests.support.project import a_project
 
 JOBS = """
@@ -40,62 +28,20 @@ partitions = ["eu", "us"]
 """
 
 
-@dataclass(frozen=True)
-class Ran:
-    code: int
-    out: str
-    err: str
-
-    @property
-    def document(self) -> Any:
-        return json.loads(self.out)
-
-
-Run = Callable[..., Ran]
-
-
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    def call(*arguments: str) -> Ran:
-        with pytest.raises(SystemExit) as ended:
-            cli.main(list(arguments))
-        captured = capsys.readouterr()
-        code = ended.value.code
-        return Ran(code if isinstance(code, int) else 0, captured.out, captured.err)
-
-    return call
+    return runner(capsys)
 
 
 @pytest.fixture(scope="module")
 def root(moto_endpoint: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A project whose stage has tables, settings and definitions; no role runs."""
-    project = a_project(tmp_path_factory.mktemp("installed"))
-    project.write(JOBS)
-    stage = f"t{uuid.uuid4().hex[:10]}"
-    installation = LocalInstallation(
-        endpoint=moto_endpoint, receiver="http://127.0.0.1:9", pid=os.getpid(), stage=stage
-    )
-    places = Places(project.root)
-    places.make()
-    with pytest.MonkeyPatch.context() as patch, places.held():
-        for name, value in installation.environment().items():
-            patch.setenv(name, value)
-        names = create_tables(aws.client("dynamodb"), f"{stage}-")
-        settings = {table.variable: names[table.name] for table in TABLES} | LOCAL_SETTINGS
-        parameters.write(aws.client("ssm"), stage, settings)
-        write_definitions(project.compile().document, places.definitions)
-        places.save(installation)
-        yield project.root
+    with installed_at(tmp_path_factory.mktemp("installed"), moto_endpoint, JOBS) as project:
+        yield project
 
 
 @pytest.fixture
 def installed(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(root)
-
-
-def rows() -> dict[str, Row]:
-    found = find_stage(None)
-    return {item["unit_id"]: from_item(item) for item in found.stores.database.scan(INVENTORY.name)}
 
 
 def test_without_an_installation_every_command_says_how_to_start_one(

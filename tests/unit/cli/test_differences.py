@@ -1,0 +1,132 @@
+"""What a deployment would change, before it is made."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from functions.cli.diff import command, document, with_open_units
+from functions.cli.differences import DELETED, SUPERSEDED, difference
+from functions.kit.clock import SettableClock
+from functions.schedules.compile import write_definitions
+from functions.schedules.definitions import Definitions, Job
+from tests.support.jobs import a_job
+from tests.support.operators import Town, a_minutely, after
+from tests.support.project import a_project
+from tests.support.worlds import SLOT, a_charge
+
+
+def of(*jobs: Job, version: str = "v1") -> Definitions:
+    return Definitions(version=version, jobs={job.name: job for job in jobs}, pools={})
+
+
+HOURLY = a_job("0 * * * *", name="hourly")
+DAILY = a_job("0 2 * * *", name="daily")
+
+
+def test_jobs_are_added_changed_removed_or_stay_and_each_shows_its_next_slots() -> None:
+    changed = replace(HOURLY, schedules=("30 * * * *",), owner="ann")
+    got = difference(of(HOURLY, DAILY), of(changed, a_job("0 9 * * *", name="new"), DAILY), SLOT)
+    assert list(got.added) == ["new"]
+    assert got.added["new"][0] == SLOT + timedelta(hours=3)
+    assert (got.removed, got.unchanged, got.nothing) == ({}, 1, False)
+    [one] = got.changed
+    assert one.fields == {"schedules": (("0 * * * *",), ("30 * * * *",)), "owner": ("ops", "ann")}
+    assert (one.before[0], one.after[0]) == (SLOT + timedelta(hours=1), SLOT + timedelta(minutes=30))
+    assert len(one.before) == len(one.after) == 3
+
+
+def test_the_same_definitions_differ_in_nothing() -> None:
+    got = difference(of(HOURLY, DAILY), of(HOURLY, DAILY, version="v2"), SLOT)
+    assert (got.nothing, got.ends, got.unchanged) == (True, {}, 2)
+
+
+def test_rows_ahead_end_where_the_new_definition_has_not_their_slot() -> None:
+    soon = replace(HOURLY, schedules=("2,3 * * * *",))
+    later = replace(HOURLY, schedules=("3,4 * * * *",))
+    got = difference(of(soon), of(later), SLOT)
+    assert got.ends == {"hourly@2026-11-29T06:02:00Z": SUPERSEDED}
+    assert difference(of(soon), of(replace(soon, owner="ann")), SLOT).ends == {}
+    assert difference(of(soon), of(), SLOT).ends == {
+        "hourly@2026-11-29T06:02:00Z": DELETED,
+        "hourly@2026-11-29T06:03:00Z": DELETED,
+    }
+
+
+def test_slots_that_are_past_or_far_ahead_do_not_end() -> None:
+    assert difference(of(HOURLY), of(), SLOT).ends == {}
+    assert difference(of(replace(HOURLY, schedules=("6 * * * *",))), of(), SLOT).ends == {}
+
+
+def test_a_disabled_job_has_no_next_slot() -> None:
+    [one] = difference(of(HOURLY), of(replace(HOURLY, enabled=False)), SLOT).changed
+    assert (len(one.before), one.after, list(one.fields)) == (3, (), ["enabled"])
+
+
+def test_what_is_open_of_a_removed_job_ends_whoever_asked_for_it() -> None:
+    town = Town(a_minutely(), a_charge(name="stays"))
+    manual = town.due(at=after(-30), sends=0, suffix="~manual", origin="manual", run_at=after(0))
+    over = town.due(at=after(-31), sends=0, suffix="~manual", origin="manual", state="suppressed", reason="x")
+    town.due("stays", at=after(0), sends=0)
+    seen = difference(town.definitions, of(town.jobs["stays"]), SLOT)
+    got = with_open_units(town.stage, seen)
+    assert got.ends[manual] == DELETED
+    assert over not in got.ends
+    assert set(got.ends) == {manual, *(f"charge@2026-11-29T06:0{minute}:00Z" for minute in range(1, 6))}
+
+
+def test_the_document_is_json_whatever_a_field_holds() -> None:
+    changed = replace(HOURLY, starts=SLOT, payload={"a": [1]}, tags=("x",), catchup=replace(HOURLY.catchup, max=7))
+    got = document(difference(of(HOURLY), of(changed, version="v2"), SLOT), of(HOURLY), of(changed, version="v2"))
+    made = json.loads(json.dumps(got))
+    [one] = made["changed"]
+    assert (made["deployed"], made["local"]) == ("v1", "v2")
+    assert one["fields"]["starts"] == [None, "2026-11-29T06:00:00Z"]
+    assert one["fields"]["payload"] == [{}, {"a": [1]}]
+    assert one["fields"]["catchup"][1]["max"] == 7
+
+
+JOBS = """
+[defaults]
+owner = "ops"
+[jobs.nightly]
+schedule = "{schedule}"
+run      = "work:main"
+[jobs.other]
+schedule = "0 3 * * *"
+run      = "work:main"
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    made = a_project(tmp_path)
+    made.write(JOBS.format(schedule="0 2 * * *"))
+    write_definitions(made.compile().document, tmp_path / "deployed.json")
+    made.write(JOBS.format(schedule="0 4 * * *"))
+    return made.root
+
+
+def test_against_a_file_no_installation_is_asked(project: Path) -> None:
+    arguments = ["--root", str(project), "--against", str(project / "deployed.json")]
+    ran = CliRunner().invoke(command, [*arguments, "--json"], obj=SettableClock(SLOT))
+    assert ran.exit_code == 0
+    made = json.loads(ran.stdout)
+    assert [one["job"] for one in made["changed"]] == ["nightly"]
+    assert (made["unchanged"], made["added"], made["removed"]) == (1, [], [])
+
+    told = CliRunner().invoke(command, arguments, obj=SettableClock(SLOT))
+    assert "~ nightly" in told.stdout
+    assert "0 added, 1 changed, 0 removed, 1 unchanged; 0 units would end" in told.stdout
+    assert max(map(len, told.stdout.splitlines())) <= 100
+
+
+def test_without_an_installation_and_a_file_it_is_wrong_usage(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(project)
+    ran = CliRunner().invoke(command, ["--root", str(project)])
+    assert (ran.exit_code, ran.stdout) == (2, "")
