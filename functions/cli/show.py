@@ -21,7 +21,7 @@ from functions.cli.unit_page import (
     open_holds,
     page_of,
 )
-from functions.kit.instants import to_text
+from functions.kit.instants import EPOCH, to_text
 from functions.records.entries import Attempt, Completion, Duplicate, Entry, Hold, Review, Stale, Verdict
 from functions.records.states import State
 
@@ -134,8 +134,8 @@ def _tell_effects(page: UnitPage) -> None:
     shown = table("EFFECT", "STATE", "AT", "KEY", wrap="EFFECT")
     for effect in page.effects:
         state = effect.state.upper() if effect.state == EFFECT_UNKNOWN else effect.state.replace("_", " ")
-        at = to_text(effect.done_at or effect.called_at)
-        shown.add_row(plain(effect.label), state, at, plain(effect.key))
+        at = effect.done_at or effect.called_at
+        shown.add_row(plain(effect.label), state, to_text(at) if at > EPOCH else "-", plain(effect.key))
     click.echo()
     console().print(shown)
 

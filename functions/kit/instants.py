@@ -34,7 +34,11 @@ def to_ms(instant: datetime) -> int:
 
 
 def from_ms(milliseconds: int) -> datetime:
-    return EPOCH + timedelta(milliseconds=milliseconds)
+    """Raises ValueError for a number that leads out of the years that can be counted."""
+    try:
+        return EPOCH + timedelta(milliseconds=milliseconds)
+    except OverflowError as error:
+        raise ValueError("that many milliseconds are outside the years that can be counted") from error
 
 
 def to_epoch_s(instant: datetime) -> int:

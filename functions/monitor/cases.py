@@ -7,7 +7,6 @@ from dataclasses import replace
 from datetime import datetime
 from itertools import islice
 
-from functions.kit.logging import get_logger
 from functions.monitor.candidates import Candidates
 from functions.monitor.evidence import Evidence
 from functions.monitor.expected import is_owed
@@ -21,8 +20,6 @@ from functions.records.unit_id import BadUnitIdError, UnitId, parse_unit_id
 # The newest completions of a job among which a later success is looked for: one for each partition it may have, twice.
 _NEWEST = 2_000
 _OF_PARTITION = 100
-
-logger = get_logger("monitor")
 
 
 def build_cases(
@@ -67,12 +64,7 @@ def later_success(stores: Stores, case: Case, now: datetime) -> str | None:
 
 
 def _paused(stores: Stores, jobs: set[str], now: datetime) -> set[str]:
-    try:
-        controls = stores.controls.read_many(sorted(jobs))
-    except (KeyError, TypeError, ValueError):
-        # Rather an alert too many than a silence.
-        logger.exception("a control could not be read", action="controls")
-        return set()
+    controls = stores.controls.read_many(sorted(jobs))
     return {name for name, control in controls.items() if control.paused_at(now)}
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from functions.kit.logging import get_logger
-from functions.records.entries import Completion, Journal
+from functions.records.entries import Journal
 from functions.records.inventory import BadRowError, Row
 from functions.records.leases import Lease
 from functions.records.stores import Stores
@@ -70,7 +70,7 @@ def _read(stores: Stores, definitions: Definitions, unit_ids: list[str]) -> dict
     rows = stores.inventory.read_many(unit_ids)
     locks = {unit_id: _lock(unit_id, rows.get(unit_id), definitions) for unit_id in unit_ids}
     leases = stores.leases.read_many([lock for lock in locks.values() if lock])
-    completed = _completed(stores, unit_ids)
+    completed = stores.completions.completed(unit_ids)
     found: dict[str, Evidence] = {}
     for unit_id in unit_ids:
         if unit_id in completed:
@@ -80,14 +80,6 @@ def _read(stores: Stores, definitions: Definitions, unit_ids: list[str]) -> dict
         lease = leases.get(locks[unit_id] or "")
         found[unit_id] = Evidence(unit_id=unit_id, row=rows.get(unit_id), lease=lease, journal=journal)
     return found
-
-
-def _completed(stores: Stores, unit_ids: list[str]) -> dict[str, Completion]:
-    try:
-        return stores.completions.completed(unit_ids)
-    except (KeyError, TypeError, ValueError):
-        # One of them is none that this version can read: the journals, read one by one, will say which.
-        return {}
 
 
 def _lock(unit_id: str, row: Row | BadRowError | None, definitions: Definitions) -> str | None:

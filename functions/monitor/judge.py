@@ -22,7 +22,14 @@ from functions.monitor.roles import Role, covered, left_alone, role, scheduler_r
 from functions.monitor.settings import MonitorSettings
 from functions.monitor.system import View, compared, over, wrong
 from functions.monitor.verdicts import Case, findings, resolution
-from functions.records.heartbeats import MONITOR, RELAY, SchedulerState, worker_source
+from functions.records.heartbeats import (
+    MONITOR,
+    RELAY,
+    SCHEDULER,
+    BadHeartbeatError,
+    SchedulerState,
+    worker_source,
+)
 from functions.records.incidents import OPEN, Incident, Watched
 from functions.records.stores import Stores
 from functions.schedules.definitions import Definitions, for_stage
@@ -81,7 +88,7 @@ class _Pass:
     def run(self) -> PassReport:
         incidents, heartbeats = self._stores.incidents, self._stores.heartbeats
         # The scheduler's cursor before the rows: a row that is missing after that was not written.
-        scheduler = heartbeats.scheduler()
+        scheduler = self._scheduler()
         position = resume(heartbeats.read(MONITOR), self._now, self._settings.skew)
         position = compared(position, scheduler, self._definitions.version, self._now)
         listed = list(incidents.listed())
@@ -139,10 +146,18 @@ class _Pass:
             broken=candidates.broken,
         )
 
+    def _scheduler(self) -> SchedulerState | None:
+        """None also where its row cannot be read: then nothing is known of it, which is its silence."""
+        try:
+            return self._stores.heartbeats.scheduler()
+        except BadHeartbeatError:
+            logger.exception("a heartbeat could not be read", action="heartbeat", source=SCHEDULER)
+            return None
+
     def _role(self, source: str) -> Role:
         try:
             return role(source, self._stores.heartbeats.read(source))
-        except (KeyError, TypeError, ValueError):
+        except BadHeartbeatError:
             logger.exception("a heartbeat could not be read", action="heartbeat", source=source)
             return role(source, None)
 

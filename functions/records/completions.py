@@ -33,7 +33,7 @@ from functions.records.entries import (
     Journal,
     Review,
     Stale,
-    completion_from,
+    completion_or_none,
 )
 from functions.records.leases import Lease, freed_by_us, freeing, still_as_seen
 from functions.records.tables import BY_JOB, COMPLETIONS
@@ -67,10 +67,14 @@ class Completions:
         return entries.journal(unit_id, list(self._database.find(Find(COMPLETIONS.name, ("unit_id", unit_id)))))
 
     def completed(self, unit_ids: list[str]) -> dict[str, Completion]:
-        """The completions among these, by unit; consistent."""
+        """The completions among these, by unit; consistent.
+
+        One that this version cannot read is left out and hides no other: the unit's journal says that it is there.
+        """
         keys = [{"unit_id": unit_id, "entry": COMPLETION} for unit_id in unit_ids]
         found = self._database.get_many({COMPLETIONS.name: keys})
-        return {item["unit_id"]: completion_from(item) for item in found[COMPLETIONS.name]}
+        read = {item["unit_id"]: completion_or_none(item) for item in found[COMPLETIONS.name]}
+        return {unit_id: completion for unit_id, completion in read.items() if completion is not None}
 
     def of_job(self, job: str, since: datetime, until: datetime, *, newest_first: bool = False) -> Iterator[Finished]:
         """Completed units of a job with a slot in [since, until], from the index: candidates."""

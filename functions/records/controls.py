@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 
 from functions.kit.errors import RetryableError
 from functions.kit.instants import from_text, to_epoch_s, to_text_ms
@@ -105,13 +105,13 @@ class Controls:
         self._database.put(Put(CONTROLS.name, to_item(control)))
 
     def change(self, job: str, how: Callable[[Control], Control]) -> Control:
-        """What the control is made into, from what stands there; one that cannot be read is replaced.
+        """What the control is made into, from what stands there.
 
         Two people at once both have their word, one after the other.  Raises ControlBusyError.
         """
         for _ in range(_TRIES):
             seen = self._database.get(CONTROLS.name, {"name": job})
-            control = how(_readable(job, seen))
+            control = how(Control(job=job) if seen is None else from_item(seen))
             item = to_item(control) | {"written": uuid.uuid4().hex}
             try:
                 self._database.put(Put(CONTROLS.name, item, as_seen(seen)))
@@ -129,7 +129,7 @@ class Controls:
 
     def fault(self, unit_id: str) -> str | None:
         item = self._database.get(CONTROLS.name, {"name": _fault(unit_id)})
-        return None if item is None else str(item["point"])
+        return None if item is None else _text(item, "point")
 
 
 def as_seen(seen: Item | None) -> Condition:
@@ -154,14 +154,18 @@ def to_item(control: Control) -> Item:
 
 
 def from_item(item: Item) -> Control:
+    """Whatever stands there: a person said that a job is to stand still, so what of that cannot be read widens it.
+
+    A pause whose end cannot be read lasts until it is resumed; an earlier one that cannot be read is no pause any more.
+    """
     return Control(
         job=item["name"],
         paused=bool(item.get("paused", False)),
-        since=from_text(item["since"]) if "since" in item else None,
-        until=from_text(item["until"]) if "until" in item else None,
-        reason=item.get("reason"),
-        by=item.get("by"),
-        resumed_by=item.get("resumed_by"),
+        since=_instant(item, "since"),
+        until=_instant(item, "until"),
+        reason=_text(item, "reason"),
+        by=_text(item, "by"),
+        resumed_by=_text(item, "resumed_by"),
         earlier=tuple(_pauses(item.get("earlier", []))),
     )
 
@@ -171,16 +175,25 @@ def _pause_item(pause: Pause) -> dict[str, str]:
     return until if pause.since is None else {"since": to_text_ms(pause.since)} | until
 
 
-def _pauses(items: list[Mapping[str, Any]]) -> Iterator[Pause]:
-    for item in items:
-        yield Pause(since=from_text(item["since"]) if "since" in item else None, until=from_text(item["until"]))
+def _pauses(items: Any) -> Iterator[Pause]:
+    for item in cast("list[Any]", items) if isinstance(items, list) else []:
+        if isinstance(item, dict):
+            pause = cast("dict[str, Any]", item)
+            until = _instant(pause, "until")
+            if until is not None:
+                yield Pause(since=_instant(pause, "since"), until=until)
 
 
-def _readable(job: str, item: Item | None) -> Control:
+def _instant(item: Mapping[str, Any], name: str) -> datetime | None:
     try:
-        return Control(job=job) if item is None else from_item(item)
+        return from_text(item[name])
     except (KeyError, TypeError, ValueError):
-        return Control(job=job)
+        return None
+
+
+def _text(item: Mapping[str, Any], name: str) -> str | None:
+    value = item.get(name)
+    return value if isinstance(value, str) else None
 
 
 def _fault(unit_id: str) -> str:

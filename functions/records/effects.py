@@ -12,8 +12,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
-from functions.kit.instants import from_ms, to_ms
+from functions.kit.errors import FinalError
+from functions.kit.instants import EPOCH, from_ms, to_ms
 from functions.records.database import (
     Absent,
     Below,
@@ -33,6 +35,7 @@ from functions.records.tables import EFFECTS
 
 IN_PROGRESS = "INPROGRESS"
 DONE = "COMPLETED"
+UNREADABLE = "UNREADABLE"  # never stored: what `of_unit` says of a record that this version cannot read
 
 never_begun = Condition("never_begun", Absent("effect"))
 in_progress = Condition("in_progress", Equals("status", IN_PROGRESS))
@@ -52,7 +55,8 @@ def dead_holder_as_seen(seen: EffectRecord, token: int) -> Condition:
 class EffectRecord:
     """`effect` is the sort key; `label` is what people read (`reply[t2]`); `key` is what the receiver gets.
 
-    `result` is JSON text, None where there is none or it could not be stored.  `payload` is a hash of the arguments.
+    `called_at` is EPOCH where it is not known.  `result` is JSON text, None where there is none or it could not be
+    stored.  `payload` is a hash of the arguments.
     """
 
     unit_id: str
@@ -69,12 +73,19 @@ class EffectRecord:
     ttl: int
 
 
+class BadEffectError(FinalError):
+    """A record of the ledger that cannot be read: whether that effect happened cannot be told, so it is not called."""
+
+
 class Effects:
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def begin(self, record: EffectRecord) -> EffectRecord | None:
-        """None: it is ours now, also by an earlier write of ours.  Else the record that stands there, to be judged."""
+        """None: it is ours now, also by an earlier write of ours.  Else the record that stands there, to be judged.
+
+        Raises BadEffectError where that cannot be read.
+        """
         try:
             self._database.put(Put(EFFECTS.name, to_item(record), never_begun))
         except ConditionRefusedError as refused:
@@ -109,13 +120,13 @@ class Effects:
             return
 
     def read(self, unit_id: str, effect: str) -> EffectRecord | None:
-        """Consistent."""
+        """Consistent.  Raises BadEffectError."""
         item = self._database.get(EFFECTS.name, {"unit_id": unit_id, "effect": effect})
         return None if item is None else from_item(item)
 
     def of_unit(self, unit_id: str) -> list[EffectRecord]:
-        """All of a unit's, oldest call first; consistent."""
-        records = [from_item(item) for item in self._database.find(Find(EFFECTS.name, ("unit_id", unit_id)))]
+        """All of a unit's, oldest call first; consistent.  One that cannot be read is named, and hides no other."""
+        records = [_shown(item) for item in self._database.find(Find(EFFECTS.name, ("unit_id", unit_id)))]
         return sorted(records, key=lambda record: (record.called_at, record.effect))
 
 
@@ -142,17 +153,46 @@ def to_item(record: EffectRecord) -> Item:
 
 
 def from_item(item: Item) -> EffectRecord:
-    return EffectRecord(
-        unit_id=item["unit_id"],
-        effect=item["effect"],
-        label=item["label"],
-        key=item["key"],
-        owner=item["owner"],
-        token=item["token"],
-        status=item["status"],
-        called_at=from_ms(item["called_at"]),
-        done_at=from_ms(item["done_at"]) if "done_at" in item else None,
-        result=item.get("result"),
-        payload=item.get("payload"),
-        ttl=item["ttl"],
-    )
+    """Raises BadEffectError."""
+    try:
+        record = EffectRecord(
+            unit_id=item["unit_id"],
+            effect=item["effect"],
+            label=item["label"],
+            key=item["key"],
+            owner=item["owner"],
+            token=item["token"],
+            status=item["status"],
+            called_at=from_ms(item["called_at"]),
+            done_at=from_ms(item["done_at"]) if "done_at" in item else None,
+            result=item.get("result"),
+            payload=item.get("payload"),
+            ttl=item["ttl"],
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise BadEffectError(f"the record of effect {item['effect']} cannot be read: {error}") from error
+    values: tuple[Any, ...] = (record.label, record.key, record.owner, record.result or "", record.payload or "")
+    token: Any = record.token
+    known = record.status in (IN_PROGRESS, DONE) and isinstance(token, int)
+    if not known or not all(isinstance(value, str) for value in values):
+        raise BadEffectError(f"the record of effect {record.effect} cannot be read: it is of another version")
+    return record
+
+
+def _shown(item: Item) -> EffectRecord:
+    """As much of it as can be read: by its name it is known that it was called."""
+    try:
+        return from_item(item)
+    except BadEffectError:
+        label, key, effect = item.get("label"), item.get("key"), str(item["effect"])
+        return EffectRecord(
+            unit_id=item["unit_id"],
+            effect=effect,
+            label=label if isinstance(label, str) else effect,
+            key=key if isinstance(key, str) else "",
+            owner="",
+            token=0,
+            status=UNREADABLE,
+            called_at=EPOCH,
+            ttl=0,
+        )

@@ -20,6 +20,7 @@ _LISTED_EFFECTS_BYTES = 5120
 _LISTED_REVIEWS_BYTES = 2560
 
 COMPLETION = "completion"
+_UNREADABLE = (AttributeError, KeyError, TypeError, ValueError)
 
 
 class Outcome(StrEnum):
@@ -164,6 +165,10 @@ class Journal:
         answered = {(review.hold, review.effect) for review in self.reviews}
         return tuple(hold for hold in self.holds if (hold.owner, hold.effect) not in answered)
 
+    def unread(self, *kinds: str) -> int:
+        """How many entries of these kinds (`attempt`, `hold`, …) this version cannot read."""
+        return sum(entry.partition("#")[0] in kinds for entry in self.unreadable)
+
     @property
     def called_off(self) -> Review | None:
         """The word by which a person cancelled the unit; what it waited for is no question any more."""
@@ -230,7 +235,7 @@ def journal(unit_id: str, items: list[Item]) -> Journal:
         kind = item["entry"].partition("#")[0]
         try:
             found[kind].append(_READERS[kind](item))
-        except (KeyError, TypeError, ValueError):
+        except _UNREADABLE:
             found["unreadable"].append(item["entry"])
     completions: list[Completion] = found[COMPLETION]
     return Journal(
@@ -245,73 +250,83 @@ def journal(unit_id: str, items: list[Item]) -> Journal:
     )
 
 
+def completion_or_none(item: Item) -> Completion | None:
+    """None for one that this version cannot read."""
+    try:
+        return completion_from(item)
+    except _UNREADABLE:
+        return None
+
+
 def completion_from(item: Item) -> Completion:
     return Completion(
         outcome=Outcome(item["outcome"]),
-        owner=item["owner"],
-        job=item["job"],
-        partition=item.get("partition"),
+        owner=_text(item, "owner"),
+        job=_text(item, "job"),
+        partition=_maybe_text(item, "partition"),
         slot=from_text(item["slot"]),
         run_at=from_text(item["run_at"]),
         started=_instant(item, "started"),
         finished=from_text(item["finished"]),
-        reason=item.get("reason"),
+        reason=_maybe_text(item, "reason"),
         attempts=tuple(_attempt(part) for part in item.get("attempts", [])),
         effects=tuple(_effect(part) for part in item.get("effects", [])),
-        effects_total=item.get("effects_total", 0),
+        effects_total=_number(item, "effects_total", 0),
         reviews=tuple(_review(part) for part in item.get("reviews", [])),
-        summary=item.get("summary"),
-        worker=item.get("worker"),
+        summary=_maybe_text(item, "summary"),
+        worker=_maybe_text(item, "worker"),
     )
 
 
 def _attempt(item: Mapping[str, Any]) -> Attempt:
     return Attempt(
-        owner=item["owner"],
+        owner=_text(item, "owner"),
         ending=Ending(item["ending"]),
         started=_instant(item, "started"),
         finished=from_text(item["finished"]),
-        worker=item.get("worker"),
-        error=item.get("error"),
-        overran=item.get("overran", False),
+        worker=_maybe_text(item, "worker"),
+        error=_maybe_text(item, "error"),
+        overran=item.get("overran", False) is True,
         retry_at=_instant(item, "retry_at"),
     )
 
 
 def _effect(item: Mapping[str, Any]) -> EffectState:
-    return EffectState(label=item["label"], key=item["key"], state=item["state"], at=_instant(item, "at"))
+    return EffectState(
+        label=_text(item, "label"), key=_text(item, "key"), state=_text(item, "state"), at=_instant(item, "at")
+    )
 
 
 def _review(item: Mapping[str, Any]) -> Review:
     return Review(
-        number=item["number"],
+        number=_number(item, "number"),
         verdict=Verdict(item["verdict"]),
-        by=item["by"],
+        by=_text(item, "by"),
         at=from_text(item["at"]),
-        note=item.get("note"),
-        hold=item.get("hold"),
-        effect=item.get("effect"),
-        effect_owner=item.get("effect_owner"),
+        note=_maybe_text(item, "note"),
+        hold=_maybe_text(item, "hold"),
+        effect=_maybe_text(item, "effect"),
+        effect_owner=_maybe_text(item, "effect_owner"),
     )
 
 
 def _hold(item: Mapping[str, Any]) -> Hold:
     return Hold(
-        owner=item["owner"],
-        effect=item["effect"],
-        key=item["key"],
-        effect_owner=item["effect_owner"],
+        owner=_text(item, "owner"),
+        effect=_text(item, "effect"),
+        key=_text(item, "key"),
+        effect_owner=_text(item, "effect_owner"),
         called_at=_instant(item, "called_at"),
         at=from_text(item["at"]),
     )
 
 
 def _duplicate(item: Mapping[str, Any]) -> Duplicate:
-    return Duplicate(message_id=item["message_id"], owner=item["owner"], at=from_text(item["at"]))
+    return Duplicate(message_id=_text(item, "message_id"), owner=_text(item, "owner"), at=from_text(item["at"]))
 
 
 def _stale(item: Mapping[str, Any]) -> Stale:
-    return Stale(owner=item["owner"], brought=item["brought"], at=from_text(item["at"]))
+    return Stale(owner=_text(item, "owner"), brought=_text(item, "brought"), at=from_text(item["at"]))
 
 
 _READERS = {
@@ -322,6 +337,24 @@ _READERS = {
     "review": _review,
     COMPLETION: completion_from,
 }
+
+
+def _text(item: Mapping[str, Any], name: str) -> str:
+    value = item[name]
+    if not isinstance(value, str):
+        raise TypeError(f"{name} is no text")
+    return value
+
+
+def _maybe_text(item: Mapping[str, Any], name: str) -> str | None:
+    return _text(item, name) if name in item else None
+
+
+def _number(item: Mapping[str, Any], name: str, default: int | None = None) -> int:
+    value = item[name] if default is None else item.get(name, default)
+    if not isinstance(value, int):
+        raise TypeError(f"{name} is no number")
+    return value
 
 
 def _instant(item: Mapping[str, Any], name: str) -> datetime | None:

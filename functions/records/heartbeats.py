@@ -6,10 +6,12 @@ The scheduler's row is one item that also holds its cursor: the nominal instant 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 
+from functions.kit.errors import FinalError
 from functions.kit.instants import from_ms, from_text, to_ms, to_text
 from functions.records.database import (
     Absent,
@@ -30,6 +32,7 @@ SCHEDULER = "scheduler#0"
 RELAY = "relay"
 MONITOR = "monitor"
 _VERSIONS_KEPT = 3
+_UNREADABLE = (AttributeError, KeyError, TypeError, ValueError)
 
 
 def worker_source(pool: str) -> str:
@@ -71,6 +74,10 @@ def version_as_read(version: str | None) -> Condition:
     return Condition("version_as_read", clause)
 
 
+class BadHeartbeatError(FinalError):
+    """A heartbeat that cannot be read: nothing is known of its source."""
+
+
 class Heartbeats:
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -83,16 +90,20 @@ class Heartbeats:
         self._database.change(Change(HEARTBEATS.name, {"source": source}, Update(set=values)))
 
     def read(self, source: str) -> Heartbeat | None:
-        """Consistent."""
+        """Consistent.  Raises BadHeartbeatError."""
         item = self._database.get(HEARTBEATS.name, {"source": source})
         return None if item is None else _heartbeat(item)
 
     def read_all(self) -> dict[str, Heartbeat]:
-        """Every source's; a handful of items."""
-        return {item["source"]: _heartbeat(item) for item in self._database.scan(HEARTBEATS.name)}
+        """Every source's; a handful of items.  One that cannot be read is left out: that source is unknown."""
+        found: dict[str, Heartbeat] = {}
+        for item in self._database.scan(HEARTBEATS.name):
+            with suppress(BadHeartbeatError):
+                found[item["source"]] = _heartbeat(item)
+        return found
 
     def scheduler(self, source: str = SCHEDULER) -> SchedulerState | None:
-        """Consistent; None before the first tick."""
+        """Consistent; None before the first tick.  Raises BadHeartbeatError."""
         item = self._database.get(HEARTBEATS.name, {"source": source})
         return None if item is None or "cursor" not in item else _scheduler(item)
 
@@ -152,19 +163,40 @@ def _versions(known: tuple[tuple[str, datetime], ...]) -> list[dict[str, str]]:
 
 
 def _heartbeat(item: Item) -> Heartbeat:
-    return Heartbeat(
-        source=item["source"],
-        beat_at=from_ms(item["beat_at"]),
-        every_s=item.get("every_s", 0),
-        covered=item.get("covered", {}),
-    )
+    """Raises BadHeartbeatError."""
+    try:
+        return Heartbeat(
+            source=item["source"],
+            beat_at=from_ms(item["beat_at"]),
+            every_s=_number(item, "every_s"),
+            covered=_covered(item.get("covered", {})),
+        )
+    except _UNREADABLE as error:
+        raise BadHeartbeatError(f"the heartbeat of {item['source']} cannot be read: {error}") from error
 
 
 def _scheduler(item: Item) -> SchedulerState:
-    return SchedulerState(
-        source=item["source"],
-        beat_at=from_ms(item["beat_at"]),
-        every_s=item.get("every_s", 0),
-        cursor=from_text(item["cursor"]),
-        versions=tuple((known["version"], from_text(known["recorded_at"])) for known in item.get("versions", [])),
-    )
+    """Raises BadHeartbeatError."""
+    try:
+        return SchedulerState(
+            source=item["source"],
+            beat_at=from_ms(item["beat_at"]),
+            every_s=_number(item, "every_s"),
+            cursor=from_text(item["cursor"]),
+            versions=tuple((known["version"], from_text(known["recorded_at"])) for known in item.get("versions", [])),
+        )
+    except _UNREADABLE as error:
+        raise BadHeartbeatError(f"the heartbeat of {item['source']} cannot be read: {error}") from error
+
+
+def _number(item: Item, name: str) -> int:
+    value = item.get(name, 0)
+    if not isinstance(value, int):
+        raise TypeError(f"{name} is no number")
+    return value
+
+
+def _covered(value: Any) -> dict[str, str]:
+    if not isinstance(value, dict) or not all(isinstance(text, str) for text in cast("Any", value).values()):
+        raise TypeError("covered is no table of texts")
+    return cast("dict[str, str]", value)

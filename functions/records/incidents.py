@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from functions.kit.instants import from_text, to_ms, to_text, to_text_ms
+from functions.kit.instants import EPOCH, from_text, to_ms, to_text, to_text_ms
 from functions.records.bounds import bounded
 from functions.records.database import (
     Absent,
@@ -154,17 +154,20 @@ class Incidents:
             return
 
     def read(self, condition: str) -> Incident | None:
-        """Consistent."""
+        """Consistent; what of it cannot be read is replaced as in `listed`."""
         item = self._database.get(INCIDENTS.name, {"condition": condition})
         return None if item is None or "state" not in item else _incident(item)
 
     def listed(self) -> Iterator[Incident]:
-        """Open ones and those whose end is still to be told.  Found by index, each read consistently."""
+        """Open ones and those whose end is still to be told.  Found by index, each read consistently.
+
+        One that this version cannot read, in whole or in part, is there all the same, and as open: it must neither hide
+        others nor be missed itself.
+        """
         conditions = [item["condition"] for item in self._find(_INCIDENTS)]
         found = self._database.get_many({INCIDENTS.name: [{"condition": condition} for condition in conditions]})
-        for item in sorted(found[INCIDENTS.name], key=lambda item: str(item.get("opened_at"))):
-            if "list" in item:
-                yield _incident(item)
+        listed = [_incident(item) for item in found[INCIDENTS.name] if "list" in item]
+        yield from sorted(listed, key=lambda incident: (incident.opened_at, incident.condition))
 
     def watch(self, watched: Watched) -> None:
         """Remember a unit as open; again is the same."""
@@ -184,8 +187,8 @@ class Incidents:
         conditions = [item["condition"] for item in self._find(_WATCHED)]
         found = self._database.get_many({INCIDENTS.name: [{"condition": condition} for condition in conditions]})
         for item in found[INCIDENTS.name]:
-            until = from_text(item["until"]) if "until" in item else None
-            yield Watched(unit_id=item["unit_id"], since=from_text(item["since"]), until=until)
+            unit_id = _text(item, "unit_id") or item["condition"].removeprefix("open#")
+            yield Watched(unit_id=unit_id, since=_instant(item, "since") or EPOCH, until=_instant(item, "until"))
 
     def _find(self, kind: str) -> Iterator[Item]:
         return self._database.find(Find(INCIDENTS.name, ("list", kind), index=BY_LIST.name))
@@ -221,20 +224,36 @@ def _values(incident: Incident) -> dict[str, str | int | None]:
 
 
 def _incident(item: Item) -> Incident:
+    """Whatever stands there: an incident that cannot be read is open, and asks for a person."""
+    condition: str = item["condition"]
+    named_reason, _, named_subject = condition.partition("#")
+    unsent = _text(item, "unsent")
     return Incident(
-        condition=item["condition"],
-        reason=item["reason"],
-        subject=item["subject"],
-        state=item["state"],
-        severity=item["severity"],
-        opened_at=from_text(item["opened_at"]),
-        resolved_at=from_text(item["resolved_at"]) if "resolved_at" in item else None,
-        detail=item.get("detail"),
-        job=item.get("job"),
-        owner=item.get("owner"),
-        runbook=item.get("runbook"),
-        promised_by=from_text(item["promised_by"]) if "promised_by" in item else None,
-        episode=item.get("episode", 1),
-        unsent=item.get("unsent"),
-        message_id=item.get("message_id"),
+        condition=condition,
+        reason=_text(item, "reason") or named_reason,
+        subject=_text(item, "subject") or named_subject or condition,
+        state=RESOLVED if item.get("state") == RESOLVED else OPEN,
+        severity=_text(item, "severity") or "ticket",
+        opened_at=_instant(item, "opened_at") or EPOCH,
+        resolved_at=_instant(item, "resolved_at"),
+        detail=_text(item, "detail"),
+        job=_text(item, "job"),
+        owner=_text(item, "owner"),
+        runbook=_text(item, "runbook"),
+        promised_by=_instant(item, "promised_by"),
+        episode=episode if isinstance(episode := item.get("episode"), int) else 1,
+        unsent=unsent if unsent in {OPEN, RESOLVED} else None,
+        message_id=_text(item, "message_id"),
     )
+
+
+def _text(item: Item, name: str) -> str | None:
+    value = item.get(name)
+    return value if isinstance(value, str) and value else None
+
+
+def _instant(item: Item, name: str) -> datetime | None:
+    try:
+        return from_text(item[name])
+    except (KeyError, TypeError, ValueError):
+        return None

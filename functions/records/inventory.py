@@ -193,7 +193,8 @@ def from_item(item: Item) -> Row:
             effects_of=_maybe_text(item, "effects_of"),
             by=_maybe_text(item, "by"),
         )
-    except (TypeError, ValueError) as error:
+        _ = row.ttl  # a run_at at the end of time has none
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
         raise BadRowError(f"the row cannot be read: {error}") from error
     if row.state not in {"due", "suppressed"} or row.origin not in ORIGINS:
         raise BadRowError("the row cannot be read: its state or origin is none that this version knows")

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from functions.kit.errors import FinalError
 from functions.kit.instants import from_ms, to_ms
 from functions.records.database import (
     Absent,
@@ -76,6 +77,10 @@ class LeftTo:
     until: datetime
 
 
+class BadLeaseError(FinalError):
+    """A lease that cannot be read: an attribute is missing, or of another kind or version.  It stops only its lock."""
+
+
 class LeaseLostError(Exception):
     """The lease is another's, or free: what this attempt brings can change nothing any more."""
 
@@ -102,7 +107,7 @@ class Leases:
         self.skew = skew
 
     def take(self, lock: str, *, owner: str, unit_id: str, now: datetime, until: datetime) -> Lease | LeftTo:
-        """The lease, ours or another's: compare `owner`.
+        """The lease, ours or another's: compare `owner`.  Raises BadLeaseError.
 
         One write takes a free one.  An expired one takes a second write, conditional on the holder and token seen,
         which carries the dead holder along, so that no crash of ours can lose the evidence.
@@ -146,15 +151,27 @@ class Leases:
         return True
 
     def read(self, lock: str) -> Lease | LeftTo | None:
-        """Consistent; None where it is free."""
+        """Consistent; None where it is free.  Raises BadLeaseError."""
         item = self._database.get(LEASES.name, {"lease_key": lock})
         return None if item is None else _state(item)
 
     def read_many(self, locks: list[str]) -> dict[str, Lease]:
-        """Those that are held, by lock.  Consistent."""
+        """Those that are held and can be read, by lock.  Consistent."""
+        return {lock: found for lock, found in self.look(locks).items() if isinstance(found, Lease)}
+
+    def look(self, locks: list[str]) -> dict[str, Lease | BadLeaseError]:
+        """Those that are held, by lock.  Consistent.  One that cannot be read is its error, and hides no other."""
         found = self._database.get_many({LEASES.name: [{"lease_key": lock} for lock in sorted(set(locks))]})
-        states = (_state(item) for item in found[LEASES.name])
-        return {state.lock: state for state in states if isinstance(state, Lease)}
+        seen: dict[str, Lease | BadLeaseError] = {}
+        for item in found[LEASES.name]:
+            try:
+                state = _state(item)
+            except BadLeaseError as error:
+                seen[item["lease_key"]] = error
+            else:
+                if isinstance(state, Lease):
+                    seen[state.lock] = state
+        return seen
 
 
 def freeing(lease: Lease, now: datetime) -> Change:
@@ -165,7 +182,7 @@ def freeing(lease: Lease, now: datetime) -> Change:
 
 def freed_by_us(lease: Lease, found: Item | None) -> bool:
     """Whether what stands there is free under our token: only its holder can have left it so."""
-    return found is not None and "owner" not in found and found["token"] == lease.token
+    return found is not None and "owner" not in found and found.get("token") == lease.token
 
 
 def still_as_seen(lease: Lease) -> Check:
@@ -204,29 +221,55 @@ def _dead_item(lease: Lease) -> dict[str, Any]:
 
 
 def _state(item: Item) -> Lease | LeftTo | None:
-    if "owner" in item:
-        return _lease(item)
-    if "next" in item:
-        return LeftTo(lock=item["lease_key"], unit_id=item["next"]["unit"], until=from_ms(item["next"]["until"]))
+    """Raises BadLeaseError."""
+    try:
+        if "owner" in item:
+            return _held(item)
+        if "next" in item:
+            return LeftTo(lock=item["lease_key"], unit_id=item["next"]["unit"], until=from_ms(item["next"]["until"]))
+    except (KeyError, TypeError, ValueError) as error:
+        raise BadLeaseError(f"the lease of {item['lease_key']} cannot be read: {error}") from error
     return None
 
 
 def _lease(item: Item) -> Lease:
+    """One that we have just written.  Raises BadLeaseError."""
+    state = _state(item)
+    if not isinstance(state, Lease):
+        raise BadLeaseError(f"the lease of {item['lease_key']} cannot be read: it has no owner")
+    return state
+
+
+def _held(item: Item) -> Lease:
     return Lease(
         lock=item["lease_key"],
-        owner=item["owner"],
-        unit_id=item["unit_id"],
-        token=item["token"],
+        owner=_text(item, "owner"),
+        unit_id=_text(item, "unit_id"),
+        token=_token(item),
         acquired_at=from_ms(item["acquired_at"]),
         beat_at=from_ms(item["beat_at"]),
         expires_at=from_ms(item["expires_at"]),
         lost=tuple(
             DeadHolder(
-                owner=dead["owner"],
-                unit_id=dead["unit_id"],
+                owner=_text(dead, "owner"),
+                unit_id=_text(dead, "unit_id"),
                 acquired_at=from_ms(dead["acquired_at"]),
                 expires_at=from_ms(dead["expires_at"]),
             )
             for dead in item.get("lost", [])
         ),
     )
+
+
+def _text(item: Item, name: str) -> str:
+    value = item[name]
+    if not isinstance(value, str) or not value:
+        raise TypeError(f"{name} is no text")
+    return value
+
+
+def _token(item: Item) -> int:
+    value = item["token"]
+    if not isinstance(value, int):
+        raise TypeError("token is no number")
+    return value

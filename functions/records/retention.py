@@ -8,7 +8,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from functions.kit.instants import to_epoch_s
-from functions.records.unit_id import parse_unit_id
+from functions.records.unit_id import BadUnitIdError, parse_unit_id
 
 KEPT = timedelta(days=400)
 FREE_LEASE_KEPT = timedelta(days=7)
@@ -24,5 +24,11 @@ def ttl_of_free_lease(now: datetime) -> int:
 
 
 def ttl_of_unit_id(unit_id: str, now: datetime) -> int:
-    """For a unit whose row is not at hand: by the slot in its id, which is never later than its run_at."""
-    return ttl_of_unit(parse_unit_id(unit_id).slot or now)
+    """For a unit whose row is not at hand: by the slot in its id, which is never later than its run_at.
+
+    From now, for an id that names no instant, or none that lies 400 days before the end of time.
+    """
+    try:
+        return ttl_of_unit(parse_unit_id(unit_id).slot or now)
+    except (BadUnitIdError, OverflowError):
+        return ttl_of_unit(now)

@@ -6,11 +6,22 @@ Numbers are whole: instants are milliseconds, amounts are counts.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, cast
 
 from functions.records.database import BadRequestError, Item
 
 _TOO_LARGE = 10**38
+
+
+@dataclass(frozen=True)
+class Foreign:
+    """An attribute that no version of ours writes (bytes, a fraction, a null): there, and never guessed at.
+
+    A reader that needs it fails for its own record; it hides neither the rest of its item nor another item.
+    """
+
+    kind: str
 
 
 def to_attribute(value: Any) -> dict[str, Any]:
@@ -37,13 +48,13 @@ def to_attribute(value: Any) -> dict[str, Any]:
 
 
 def from_attribute(attribute: Mapping[str, Any]) -> Any:
-    """The plain value; a string set comes back as a set.  Raises ValueError for a type the records never hold."""
+    """The plain value; a string set comes back as a set, what the records never hold as Foreign."""
     [(kind, value)] = attribute.items()
     match kind:
         case "S" | "BOOL":
             return value
         case "N":
-            return int(value)
+            return _number(value)
         case "L":
             return [from_attribute(part) for part in value]
         case "M":
@@ -51,7 +62,7 @@ def from_attribute(attribute: Mapping[str, Any]) -> Any:
         case "SS":
             return set(value)
         case _:
-            raise ValueError(f"an attribute of type {kind} is none of ours")
+            return Foreign(kind)
 
 
 def to_item(item: Mapping[str, Any]) -> dict[str, Any]:
@@ -61,6 +72,13 @@ def to_item(item: Mapping[str, Any]) -> dict[str, Any]:
 
 def from_item(item: Mapping[str, Any]) -> Item:
     return {name: from_attribute(value) for name, value in item.items()}
+
+
+def _number(text: str) -> int | Foreign:
+    try:
+        return int(text)
+    except ValueError:
+        return Foreign("N")
 
 
 def _members(value: set[Any] | frozenset[Any]) -> list[str]:

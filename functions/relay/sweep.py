@@ -16,8 +16,8 @@ from functions.kit.clock import Clock
 from functions.kit.errors import RetryableError
 from functions.kit.instants import from_text, to_text
 from functions.kit.logging import get_logger
-from functions.records.entries import Journal, Verdict
-from functions.records.heartbeats import RELAY
+from functions.records.entries import COMPLETION, Journal, Verdict
+from functions.records.heartbeats import RELAY, BadHeartbeatError
 from functions.records.inventory import Row
 from functions.records.leases import Lease
 from functions.records.stores import Stores
@@ -92,8 +92,7 @@ class Sweep:
     def run(self, now: datetime, stop_at: datetime) -> SweepReport:
         """One pass.  Bounded; what it does not reach, or cannot read, is left to the next."""
         tally = _Tally()
-        heartbeat = self._stores.heartbeats.read(RELAY)
-        covered = dict(heartbeat.covered) if heartbeat is not None else {}
+        covered = self._covered()
         for age in self._settings.sweep_ages:
             key = f"age#{age // timedelta(seconds=1)}"
             newest = (now - age).replace(second=0, microsecond=0) - _MINUTE
@@ -101,6 +100,15 @@ class Sweep:
             covered[key] = to_text(self._sweep_age(key, cursor, newest, stop_at, tally))
         self._stores.heartbeats.beat(RELAY, now=self._clock.now(), every_s=self._settings.every_s, covered=covered)
         return self._report(now, tally, covered)
+
+    def _covered(self) -> dict[str, str]:
+        try:
+            heartbeat = self._stores.heartbeats.read(RELAY)
+        except BadHeartbeatError:
+            # Each age begins anew, as in a first sweep: better than none at all.
+            _logger.exception("the heartbeat cannot be read", action="sweep")
+            return {}
+        return dict(heartbeat.covered) if heartbeat is not None else {}
 
     def _sweep_age(self, key: str, cursor: datetime, newest: datetime, stop_at: datetime, tally: _Tally) -> datetime:
         """The cursor afterwards: the last minute that is done."""
@@ -156,6 +164,9 @@ class Sweep:
         unreadable = [unit_id for unit_id, row in rows.items() if not isinstance(row, Row)]
         for row in readable:
             journal = self._stores.completions.read(row.unit_id)
+            if COMPLETION in journal.unreadable:
+                unreadable.append(row.unit_id)  # finished, as a worker of another version wrote it
+                continue
             if reason_to_wait(row, leases.get(row.lock), journal, now, self._settings.skew):
                 continue
             try:

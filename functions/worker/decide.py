@@ -63,13 +63,16 @@ def decide(row: Row, control: Control | None, journal: Journal, job: Job | None,
     """The first thing that applies, in the order in which it would be wrong to look past it.
 
     The completion comes first, also one of a later version that cannot be read here: a finished unit is never
-    reopened.  What a person was asked, or said, comes before any
-    policy, and attempts are counted from the journal, never from deliveries.
+    reopened.  What a person was asked, or said, comes before any policy, and attempts are counted from the journal,
+    those that cannot be read included, never from deliveries.
     """
     if journal.completion is not None or COMPLETION in journal.unreadable:
         return Repeat()
     if row.state != "due":
         return Leave(why=row.reason or "suppressed")
+    if journal.unread("hold", "review"):
+        # A person's question or word may stand there, written by a later version: not to be run past.
+        return Later(at=now + PAUSE_LOOKS_AFTER, why="a hold or review cannot be read")
     return _by_reviews(row, journal) or _by_policy(row, control, journal, job, now) or _by_time(row, journal, now)
 
 
@@ -89,7 +92,8 @@ def _by_reviews(row: Row, journal: Journal) -> Decision | None:
 
 
 def _by_policy(row: Row, control: Control | None, journal: Journal, job: Job | None, now: datetime) -> Decision | None:
-    started = bool(journal.attempts or journal.holds)
+    tried = len(journal.attempts) + journal.unread("attempt")
+    started = bool(tried or journal.holds)
     if control is not None and not started and (control.paused_at(now) or _slot_paused(row, control)):
         return Conclude(outcome=Outcome.SKIPPED, reason="paused")
     if control is not None and control.paused_at(now):
@@ -100,7 +104,7 @@ def _by_policy(row: Row, control: Control | None, journal: Journal, job: Job | N
         if now > deadline:
             return Conclude(outcome=Outcome.EXPIRED, reason="start_deadline")
     allowed = ATTEMPTS_OF_UNKNOWN_JOB if job is None else job.attempts
-    if len(journal.attempts) >= allowed:
+    if tried >= allowed:
         return Conclude(outcome=Outcome.FAILED, reason="attempts used up")
     return None
 
@@ -118,4 +122,4 @@ def _by_time(row: Row, journal: Journal, now: datetime) -> Decision:
     at = max(row.run_at, retry_at or row.run_at)
     if at - now > WAITS_AT_MOST:
         return Later(at=at, why="early")
-    return Start(attempt=len(journal.attempts) + 1, at=at)
+    return Start(attempt=len(journal.attempts) + journal.unread("attempt") + 1, at=at)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from functions.kit.clock import Clock
+from functions.kit.instants import EPOCH
 from functions.kit.logging import get_logger
 from functions.records.completions import Ended
 from functions.records.controls import Control
@@ -206,7 +207,7 @@ class Endings:
                 label=record.label,
                 key=record.key,
                 state=DONE if record.status == RECORD_DONE else UNKNOWN,
-                at=record.done_at or record.called_at,
+                at=record.done_at or (record.called_at if record.called_at > EPOCH else None),
             )
             for record in records
             if not record.label.startswith(STEP_LABEL)

@@ -90,6 +90,13 @@ class Worker:
                 "delivery failed", extra={"action": "delivery_failed", "unit_id": message.unit_id, "reason": reason}
             )
             raise
+        except Exception as error:
+            # None that we know; the batch would count it in silence.
+            _log.exception(
+                "delivery failed",
+                extra={"action": "delivery_failed", "unit_id": message.unit_id, "reason": type(error).__name__},
+            )
+            raise
         if isinstance(reply, Return):
             self._return(message, reply.after_s)
 
