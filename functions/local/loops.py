@@ -22,7 +22,7 @@ from functions.kit.logging import get_logger
 from functions.local.context import StandInContext
 from functions.local.loop_settings import LoopSettings
 
-_FAILURES = (BotoCoreError, ClientError, SplitshiftError)
+_EXPECTED = (BotoCoreError, ClientError, SplitshiftError)
 _log = get_logger("loop")
 
 
@@ -32,8 +32,11 @@ def every(seconds: float, turn: Callable[[], Any], stop: threading.Event, role: 
         began = time.monotonic()
         try:
             turn()
-        except _FAILURES as error:
+        except _EXPECTED as error:
             _log.error("turn failed", extra={"action": "turn_failed", "role": role, "error": type(error).__name__})
+        except Exception:  # noqa: BLE001 - logged with its trace
+            # As Lambda would: a turn that fails for a reason nobody thought of is not the role's last.
+            _log.exception("turn failed", extra={"action": "turn_failed", "role": role})
         stop.wait(max(0.0, seconds - (time.monotonic() - began)))
 
 

@@ -17,7 +17,7 @@ from botocore.exceptions import ClientError
 
 from functions.kit import aws
 from functions.kit.clock import Clock, SystemClock
-from functions.records.heartbeats import Heartbeats
+from functions.records.heartbeats import BadHeartbeatError, Heartbeats
 from functions.records.stores import dynamo_database, table_names
 from functions.records.tables import INVENTORY
 
@@ -53,8 +53,7 @@ class StreamReader:
         self._iterators: dict[str, str | None] = {}
         self._saved_at: datetime | None = None
         self._moved = False
-        beat = heartbeats.read(SOURCE)
-        self._positions = dict(beat.covered) if beat else {}
+        self._positions = _positions(heartbeats)
         # Without a position of ours the stream is read from its beginning: the first record of a fresh installation.
         self.position_lost = False
 
@@ -149,6 +148,15 @@ class StreamReader:
             self._heartbeats.beat(SOURCE, now=now, every_s=_SAVE_EVERY_S, covered=self._positions)
             self._saved_at = now
             self._moved = False
+
+
+def _positions(heartbeats: Heartbeats) -> dict[str, str]:
+    """None where nobody kept them, or they cannot be read: what is relayed twice is absorbed."""
+    try:
+        beat = heartbeats.read(SOURCE)
+    except BadHeartbeatError:
+        return {}
+    return dict(beat.covered) if beat else {}
 
 
 def _as_lambda_sees(record: dict[str, Any]) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from functions.kit import aws
 from functions.kit.clock import SystemClock
+from functions.kit.errors import SplitshiftError
 from functions.kit.logging import get_logger
 from functions.local.context import StandInContext
 from functions.local.loop_settings import LoopSettings
@@ -101,7 +102,7 @@ class WorkerLoop:
                 self._beat()
                 self._receive()
                 self._finish()
-            except (BotoCoreError, ClientError) as error:
+            except (BotoCoreError, ClientError, SplitshiftError) as error:
                 _log.error(
                     "turn failed", extra={"action": "turn_failed", "role": "worker", "error": type(error).__name__}
                 )
@@ -138,7 +139,7 @@ class WorkerLoop:
     def _seconds(self, record: Mapping[str, Any]) -> float:
         try:
             job = self._jobs.get(parse_unit_id(json.loads(record["body"])["unit_id"]).job)
-        except (BadUnitIdError, KeyError, TypeError, ValueError):
+        except (BadUnitIdError, KeyError, TypeError, ValueError, RecursionError):
             return _UNKNOWN_JOB_S
         return float(job.max_duration_s) if job is not None else _UNKNOWN_JOB_S
 
@@ -161,8 +162,15 @@ class WorkerLoop:
             _log.error("unit's process died", extra={"action": "child_died", "message_id": entry.message["messageId"]})
             return
         failed = {failure["itemIdentifier"] for failure in answer.get("batchItemFailures", [])}
-        if entry.message["messageId"] not in failed:
+        if entry.message["messageId"] in failed:
+            return
+        try:
             self._sqs.delete_message(QueueUrl=self._settings.queue_url, ReceiptHandle=entry.message["receiptHandle"])
+        except (BotoCoreError, ClientError):
+            # It comes back and finds the unit's end; the answer of its process is asked for only once.
+            _log.warning(
+                "message not deleted", extra={"action": "not_deleted", "message_id": entry.message["messageId"]}
+            )
 
 
 class _Process:
