@@ -74,7 +74,7 @@ class Deployed:
             "stage": self.running.stage,
             "endpoint": self.running.endpoint,
             "receiver": self.running.receiver,
-            "pid": self.running.pid,
+            "processes": {"host": self.running.pid, **self.running.pids},
             "functions": list(self.functions),
             "queues": list(self.queues),
             "new": self.new,

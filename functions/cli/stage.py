@@ -85,10 +85,10 @@ def find_stage(
     places = Places(root or default_root())
     running = places.running()
     if stage is None and running is None:
-        raise click.UsageError("no local installation runs here: start `splitshift dev`, or name a --stage")
-    if stage in {None, LOCAL}:
+        raise click.UsageError("no local installation runs here: start `splitshift dev` or `up`, or name a --stage")
+    if stage in {None, LOCAL} or (running is not None and stage == running.stage):
         if running is None:
-            raise NoInstallationError("no local installation runs here: start it with `splitshift dev`")
+            raise NoInstallationError("no local installation runs here: start it with `splitshift dev` or `up`")
         os.environ.update(running.environment())
         os.environ.pop("AWS_PROFILE", None)
         return _read(running.stage, running, places)

@@ -37,6 +37,7 @@ STAGES = """
     alarms    = "switches"
     dashboard = false
     drills    = true
+    receiver  = "https://drills.example.com"
     log_days  = 7
     qualifier = "mine"
 

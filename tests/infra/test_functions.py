@@ -77,6 +77,15 @@ def test_workers_of_a_stage_with_drills_may_be_killed_and_no_others(synthesis: S
     assert faults("prod") is None
 
 
+def test_jobs_and_the_command_line_are_told_where_drills_are_counted(synthesis: Synthesis) -> None:
+    template, function = found(synthesis, "worker-default", "dev")
+    assert function["Environment"]["Variables"]["SPLITSHIFT_RECEIVER_URL"] == "https://drills.example.com"
+    told = {one["Name"]: one["Value"] for one in template.properties("AWS::SSM::Parameter")}
+    assert told["/splitshift/dev/receiver-url"] == "https://drills.example.com"
+    _, other = found(synthesis, "worker-default", "prod")
+    assert "SPLITSHIFT_RECEIVER_URL" not in other["Environment"]["Variables"]
+
+
 def test_secrets_go_to_a_function_by_reference_and_their_values_never(synthesis: Synthesis) -> None:
     template, function = found(synthesis, "worker-heavy")
     assert function["Environment"]["Variables"]["TOKEN"] == "ssm:/billing/token"

@@ -243,6 +243,20 @@ def test_what_must_not_be_drilled_is_refused_and_leaves_no_unit(
     assert list(installation.world.database.scan(INVENTORY.name)) == []
 
 
+@pytest.mark.parametrize(("drills_allowed", "held"), [("false", False), ("true", True)])
+def test_workers_are_killed_only_where_the_stage_allows_drills(
+    installed: Callable[..., Installation], drills_allowed: str, *, held: bool
+) -> None:
+    installation = installed()
+    installation.stage.settings["SPLITSHIFT_DRILLS"] = drills_allowed
+    if held:
+        assert installation.hold(drills.silence).ok
+    else:
+        with pytest.raises(DrillRefusedError, match=r"drills = true in infra/stages\.toml"):
+            installation.hold(drills.silence)
+    assert installation.killed == int(held)
+
+
 def test_a_stage_without_a_receiver_and_a_job_that_is_not_there_are_refused(
     installed: Callable[..., Installation],
 ) -> None:
