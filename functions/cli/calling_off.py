@@ -56,12 +56,12 @@ def _row(records: UnitRecords, now: datetime) -> Row:
 
 
 def _word(stage: Stage, row: Row, note: str | None) -> Review:
-    for _ in range(_TRIES):
+    for tried in range(_TRIES):  # a number may be taken by a rival, or by an entry that cannot be read
         journal: Journal = stage.stores.completions.read(row.unit_id)
         if journal.called_off is not None:
             return journal.called_off
         review = Review(
-            number=max((known.number for known in journal.reviews), default=0) + 1,
+            number=max((known.number for known in journal.reviews), default=0) + 1 + tried,
             verdict=Verdict.CANCEL,
             by=stage.identity,
             at=stage.clock.now(),
