@@ -22,17 +22,18 @@ _MAIN = Path(__file__).with_name("main.py")
 
 @dataclass(frozen=True, kw_only=True)
 class Ministack:
-    """`scratch` holds the code of the functions that run in it; it goes with the process."""
+    """`scratch` holds the code of the functions that run in it."""
 
     endpoint: str
     process: subprocess.Popen[bytes]
     scratch: Path
 
     @classmethod
-    def start(cls, python: Path, *, port: int = 0, scratch: Path, log: Path) -> Self:
+    def start(cls, python: Path, *, port: int = 0, region: str = REGION, scratch: Path, log: Path) -> Self:
         """Empty and without persistence, on 127.0.0.1; port 0 takes a free one.
 
-        `python` is the environment's.  Raises PortTakenError, or NotStartedError with the end of what it said.
+        `python` is the environment's, `scratch` a folder that is emptied, and gone at the end.
+        Raises PortTakenError, or NotStartedError with the end of what it said.
         """
         number = _free(port)
         shutil.rmtree(scratch, ignore_errors=True)
@@ -41,7 +42,7 @@ class Ministack:
             process = subprocess.Popen(  # noqa: S603 - the environment's own interpreter, our own file
                 # -P: the file's folder must not be on the path of what it imports.
                 [python, "-P", _MAIN, str(os.getpid())],
-                env=variables(number, scratch),
+                env=variables(number, region, scratch),
                 cwd=scratch,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
@@ -86,7 +87,7 @@ class Ministack:
         self.stop()
 
 
-def variables(port: int, scratch: Path) -> dict[str, str]:
+def variables(port: int, region: str, scratch: Path) -> dict[str, str]:
     """Functions that ministack runs inherit these: settings of ours or of a real account would mislead them."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "PYTHON", "SPLITSHIFT_"))}
     return {
@@ -96,7 +97,7 @@ def variables(port: int, scratch: Path) -> dict[str, str]:
         "LAMBDA_EXECUTOR": "local",
         "LOG_LEVEL": "INFO",
         "MINISTACK_HOST": LOOPBACK,
-        "MINISTACK_REGION": REGION,
+        "MINISTACK_REGION": region,
         "NO_PROXY": "*",
         "PERSIST_STATE": "0",
         "TMPDIR": str(scratch),

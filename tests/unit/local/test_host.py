@@ -52,6 +52,6 @@ def test_functions_in_the_emulator_inherit_no_setting_of_ours_or_of_an_account(
 ) -> None:
     for name in ("AWS_PROFILE", "SPLITSHIFT_STAGE", "PYTHONPATH"):
         monkeypatch.setenv(name, "mine")
-    told = server.variables(4566, tmp_path)
+    told = server.variables(4566, "eu-west-1", tmp_path)
     assert [name for name in told if name.startswith(("AWS_", "SPLITSHIFT_", "PYTHON"))] == []
     assert (told["BIND_HOST"], told["GATEWAY_PORT"]) == ("127.0.0.1", "4566")
