@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path
 
 import click
+from botocore.exceptions import BotoCoreError, ClientError
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.table import Table
@@ -19,10 +20,13 @@ from functions.cli.common import console, root_option
 from functions.cli.compiled import compiled_or_exit
 from functions.cli.stage import Stage, find_stage
 from functions.kit.clock import SystemClock
-from functions.kit.instants import from_text
+from functions.kit.errors import SplitshiftError
 from functions.local.places import Places
 from functions.local.session import Session
+from functions.records.incidents import OPEN
+from functions.records.inventory import BadRowError
 from functions.records.states import State
+from functions.records.stores import Stores
 from functions.records.tables import COMPLETIONS, INVENTORY
 from functions.records.units import UnitRecords, read_units
 
@@ -78,19 +82,28 @@ def _show(terminal: Console, stage: Stage, session: Session, stop: threading.Eve
         return
     with Live(console=terminal, refresh_per_second=2, screen=False) as live:
         while not stop.wait(_REFRESH_S):
-            live.update(_view(stage, session))
+            live.update(_view_or_why_not(stage, session))
+
+
+def _view_or_why_not(stage: Stage, session: Session) -> RenderableType:
+    """One look that fails (the emulator is busy) ends nothing: the next comes in a second."""
+    try:
+        return _view(stage, session)
+    except (BotoCoreError, ClientError, SplitshiftError) as error:
+        return Text(f"the records could not be read just now ({type(error).__name__})", style="yellow")
 
 
 def _view(stage: Stage, session: Session) -> RenderableType:
     now = SystemClock().now()
     restarts = {name: count for name, count in session.supervisor.restarts.items() if count}
-    parts: list[RenderableType] = [_table(_recent(stage, now), now, stage)]
+    parts: list[RenderableType] = [_table(recent(stage.stores, now), now, stage)]
     if restarts:
         told = ", ".join(f"{name} {count}x" for name, count in sorted(restarts.items()))
         parts.append(Text(f"started again: {told}", style="yellow"))
     parts += [
         Text(f"! {incident.incident_id} {incident.reason} {incident.subject}", style="bold red")
         for incident in stage.stores.incidents.listed()
+        if incident.state == OPEN
     ]
     entries = sum(1 for _ in stage.stores.database.scan(COMPLETIONS.name))
     if entries >= MANY_ENTRIES:
@@ -98,15 +111,25 @@ def _view(stage: Stage, session: Session) -> RenderableType:
     return Group(*parts)
 
 
-def _recent(stage: Stage, now: datetime) -> list[UnitRecords]:
-    """The newest units that are due or nearly.  A scan is right here: the emulator's table is small and short-lived."""
-    rows = sorted(
-        (item["run_at"], item["unit_id"])
-        for item in stage.stores.database.scan(INVENTORY.name)
-        if item["state"] == "due" and from_text(item["run_at"]) <= now + _AHEAD
-    )
-    found = read_units(stage.stores, [unit_id for _, unit_id in rows[-_SHOWN:]], lambda _: None)
+def recent(stores: Stores, now: datetime) -> list[UnitRecords]:
+    """The newest units that are due or nearly, and those whose row cannot be read.
+
+    A scan is right here: the emulator's table is small and short-lived.
+    """
+    rows = sorted(_due(stores, now))
+    found = read_units(stores, [unit_id for _, unit_id in rows[-_SHOWN:]], lambda _: None)
     return sorted(found, key=lambda unit: (str(unit.run_at), unit.unit_id))
+
+
+def _due(stores: Stores, now: datetime) -> Iterator[tuple[datetime, str]]:
+    for item in stores.database.scan(INVENTORY.name):
+        try:
+            row = stores.inventory.parsed(item)
+        except BadRowError:
+            yield now, item["unit_id"]
+        else:
+            if row.state == "due" and row.run_at <= now + _AHEAD:
+                yield row.run_at, row.unit_id
 
 
 def _table(units: Iterable[UnitRecords], now: datetime, stage: Stage) -> Table:

@@ -39,6 +39,10 @@ def command(
     wanted = tuple(name.strip() for name in roles.split(",") if name.strip())
     if unknown := [name for name in wanted if name not in ROLE_NAMES]:
         raise click.UsageError(f"no role {unknown[0]!r}: write some of {', '.join(ROLE_NAMES)}")
+    if not wanted:
+        raise click.UsageError(f"--roles names none: write some of {', '.join(ROLE_NAMES)}")
+    if single and set(wanted) != set(ROLE_NAMES):
+        raise click.UsageError("--single runs all roles in one process: leave --roles out, or --single")
     document = compiled_or_exit(root)
     found = find_stage(stage, region=region, profile=profile, root=root)
     places = Places(root, ".splitshift/run")

@@ -126,9 +126,10 @@ class Session:
 
 
 def roles_of(names: tuple[str, ...], settings: Mapping[str, str], *, workers: int) -> list[Role]:
-    """One process per role, and so many per pool for the workers."""
+    """One process per role, and so many per pool for the workers, which drills may kill where the stage lets them."""
     roles: list[Role] = []
     queues: dict[str, str] = json.loads(settings["SPLITSHIFT_QUEUES"])
+    faults = "" if settings.get("SPLITSHIFT_DRILLS") == "false" else "group"
     for name in names:
         if name != "worker":
             roles.append(Role(name=name, kind=name))
@@ -140,7 +141,7 @@ def roles_of(names: tuple[str, ...], settings: Mapping[str, str], *, workers: in
                     "SPLITSHIFT_POOL": pool,
                     "SPLITSHIFT_QUEUE_URL": url,
                     "SPLITSHIFT_WORKER_NAME": label,
-                    "SPLITSHIFT_DRILL_FAULTS": "group",
+                    "SPLITSHIFT_DRILL_FAULTS": faults,
                 }
                 roles.append(Role(name=label, kind="worker", environment=environment))
     return roles
