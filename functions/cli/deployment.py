@@ -6,8 +6,10 @@ import json
 import os
 import shutil
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -162,11 +164,15 @@ def _deploy(cdk: Cdk, places: Places, root: Path, running: LocalInstallation, re
     stages = places.deployment / "stages.toml"
     places.deployment.mkdir(exist_ok=True)
     stages.write_text(_STAGES.format(name=running.stage, receiver=running.receiver), encoding="utf-8")
-    if new:
-        report(f"emulator at {running.endpoint}; cdk bootstrap")
-        cdk.bootstrap(told, log, places.deployment)
+    synthesised = places.deployment / "cdk.out"
+    with ThreadPoolExecutor(1) as beside:
+        report(f"emulator at {running.endpoint}; cdk synth{' beside cdk bootstrap' if new else ''}")
+        synthesis = beside.submit(cdk.synthesise, stages, root, told, places.log_of("synth"), synthesised)
+        if new:
+            cdk.bootstrap(told, log, places.deployment)
+        synthesis.result()
     report("cdk deploy --all")
-    cdk.deploy(stages, root, told, log, places.deployment / "cdk.out")
+    cdk.deploy(synthesised, told, log)
     report("receiver subscribed")
     _subscribe(aws.client("sns"), running)
 
@@ -182,12 +188,17 @@ def _begin(stage: str) -> None:
 
     Raises NotUpError for a function that does not work.
     """
+    events = {"scheduler": {"scheduled_time": to_text(SystemClock().now())}, "monitor": {}}
+    with ThreadPoolExecutor(len(events)) as at_once:
+        list(at_once.map(partial(_call, stage), events, events.values()))
+
+
+def _call(stage: str, role: str, event: Mapping[str, str]) -> None:
     client = aws.client("lambda", shortest_lease_s=COLD_START_S)
-    for role, event in (("scheduler", {"scheduled_time": to_text(SystemClock().now())}), ("monitor", {})):
-        answer = client.invoke(FunctionName=f"splitshift-{stage}-{role}", Payload=json.dumps(event))
-        if "FunctionError" in answer:
-            said = answer["Payload"].read().decode(errors="replace")[:500]
-            raise NotUpError(f"the {role} does not work: {said}")
+    answer = client.invoke(FunctionName=f"splitshift-{stage}-{role}", Payload=json.dumps(event))
+    if "FunctionError" in answer:
+        said = answer["Payload"].read().decode(errors="replace")[:500]
+        raise NotUpError(f"the {role} does not work: {said}")
 
 
 def _look(running: LocalInstallation, *, new: bool) -> Deployed:

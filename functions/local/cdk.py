@@ -82,13 +82,17 @@ class Cdk:
         """Raises NotDeployedError.  `within` is a folder without a cdk.json: nothing need be synthesised for it."""
         self._run(["bootstrap", f"aws://{ACCOUNT}/{REGION}"], environment, log, within)
 
-    def deploy(self, stages: Path, root: Path, environment: Mapping[str, str], log: Path, output: Path) -> None:
-        """Every stack of the stages.  Raises NotDeployedError."""
+    def synthesise(self, stages: Path, root: Path, environment: Mapping[str, str], log: Path, output: Path) -> None:
+        """Every stack of the stages, into the folder `output`.  Raises NotDeployedError."""
         app = shlex.join(
             [str(self.python), "-m", "infra.app", "--stages", str(stages.resolve()), "--root", str(root.resolve())]
         )
-        options = ["--app", app, "--output", str(output.resolve()), "--concurrency", "3"]
-        self._run(["deploy", "--all", "--require-approval", "never", *options], environment, log, self.project)
+        self._run(["synth", "--quiet", "--app", app, "--output", str(output.resolve())], environment, log, self.project)
+
+    def deploy(self, synthesised: Path, environment: Mapping[str, str], log: Path) -> None:
+        """What was synthesised.  Raises NotDeployedError."""
+        options = ["--require-approval", "never", "--concurrency", "3", "--app", str(synthesised.resolve())]
+        self._run(["deploy", "--all", *options], environment, log, self.project)
 
     @property
     def _path(self) -> str:
