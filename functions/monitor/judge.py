@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from functions.kit.clock import Clock
@@ -110,6 +110,8 @@ class _Pass:
         silent = self._judge(view, cases, open_now)
         position = view.position.heard(silent, self._now)
         ahead = advanced(position, candidates, self._now)
+        if SCHEDULER in self._troubled:
+            ahead = replace(ahead, cursor=position.cursor)  # what was owed meanwhile is judged once that can be told
         if not self._remember(watched, to_watch(candidates, cases, ahead), cases):
             ahead = position
         heartbeats.beat(MONITOR, now=self._now, every_s=self._settings.every_s, covered=ahead.covered())
@@ -152,6 +154,7 @@ class _Pass:
             return self._stores.heartbeats.scheduler()
         except BadHeartbeatError:
             logger.exception("a heartbeat could not be read", action="heartbeat", source=SCHEDULER)
+            self._troubled.add(SCHEDULER)
             return None
 
     def _role(self, source: str) -> Role:

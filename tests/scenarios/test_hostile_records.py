@@ -136,6 +136,21 @@ def test_i11_a_scheduler_row_that_cannot_be_read_is_its_silence_and_stops_no_jud
     assert world.receiver.opened == [("heartbeat", SCHEDULER)]
 
 
+def test_i7_a_slot_missed_while_the_schedulers_row_could_not_be_read_is_told_once_it_can() -> None:
+    world = Watch(a_job("*/5 * * * *", name="job"), forgotten=["job@2026-11-29T12:10:00Z"])
+    world.look_each_minute("12:00", "12:03")
+    whole = world.memory.get("heartbeats", {"source": SCHEDULER})
+    assert whole is not None
+    world.memory.put(Put("heartbeats", whole | {"cursor": "soon"}))
+    world.silent.add("scheduler")
+    world.look_each_minute("12:04", "12:20")
+    world.memory.put(Put("heartbeats", whole))
+    world.silent.clear()
+    world.look_each_minute("12:21", "12:24")
+
+    assert ("missed_trigger", "job@2026-11-29T12:10:00Z") in world.receiver.opened
+
+
 def test_i8_a_fault_is_told_again_though_the_record_of_its_last_incident_is_damaged() -> None:
     world = Watch()
     condition = f"heartbeat#{RELAY}"
