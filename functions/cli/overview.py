@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+import click
+
 from functions.cli.finding import last_completed, last_slot_units, lock_of
 from functions.cli.stage import NoInstallationError, Stage
 from functions.kit.instants import to_text
@@ -19,7 +21,7 @@ from functions.monitor.reasons import PAGE, TICKET
 from functions.monitor.roles import Role, patience, role, scheduler_role
 from functions.records.controls import Control
 from functions.records.entries import Completion, Outcome
-from functions.records.heartbeats import MONITOR, RELAY, SCHEDULER, Heartbeat, SchedulerState
+from functions.records.heartbeats import MONITOR, RELAY, SCHEDULER, BadHeartbeatError, Heartbeat, SchedulerState
 from functions.records.incidents import OPEN, Incident
 from functions.records.states import State
 from functions.records.unit_id import BadUnitIdError, UnitId, parse_unit_id
@@ -73,7 +75,7 @@ class Overview:
 
 def overview(stage: Stage) -> Overview:
     now = stage.clock.now()
-    scheduler = stage.stores.heartbeats.scheduler()
+    scheduler = _scheduler(stage)
     incidents = tuple(incident for incident in stage.stores.incidents.listed() if incident.state == OPEN)
     return Overview(
         now=now,
@@ -82,6 +84,15 @@ def overview(stage: Stage) -> Overview:
         jobs=_jobs(stage, scheduler, incidents, now),
         incidents=incidents,
     )
+
+
+def _scheduler(stage: Stage) -> SchedulerState | None:
+    """None also where its row cannot be read: unknown, and so somebody is needed."""
+    try:
+        return stage.stores.heartbeats.scheduler()
+    except BadHeartbeatError as error:
+        click.echo(str(error), err=True)
+        return None
 
 
 # --- roles ------------------------------------------------------------------------------------------------------------

@@ -39,6 +39,7 @@ from functions.records.tables import BY_LIST, INCIDENTS
 CLAIM = timedelta(seconds=60)
 OPEN = "open"
 RESOLVED = "resolved"
+_SEVERITIES = ("page", "ticket", "info")
 _INCIDENTS = "incident"
 _WATCHED = "watch"
 
@@ -233,7 +234,7 @@ def _incident(item: Item) -> Incident:
         reason=_text(item, "reason") or named_reason,
         subject=_text(item, "subject") or named_subject or condition,
         state=RESOLVED if item.get("state") == RESOLVED else OPEN,
-        severity=_text(item, "severity") or "ticket",
+        severity=severity if (severity := _text(item, "severity")) in _SEVERITIES else "ticket",
         opened_at=_instant(item, "opened_at") or EPOCH,
         resolved_at=_instant(item, "resolved_at"),
         detail=_text(item, "detail"),

@@ -22,8 +22,9 @@ from functions.cli.overview import (
 from functions.cli.stage import Stage
 from functions.monitor.roles import Role
 from functions.records.controls import Control
+from functions.records.database import Put
 from functions.records.entries import Completion, Outcome
-from functions.records.heartbeats import MONITOR, RELAY
+from functions.records.heartbeats import MONITOR, RELAY, SCHEDULER
 from functions.records.incidents import Incident
 from functions.records.states import State
 from functions.sdk import GiveUp, Run
@@ -237,3 +238,19 @@ def test_without_definitions_here_incidents_and_roles_are_told_all_the_same(worl
     found = overview(stage)
     assert found.jobs is None
     assert [status.name for status in found.roles] == ["scheduler", "relay", "monitor"]
+
+
+def test_a_scheduler_whose_row_cannot_be_read_is_unknown_and_hides_nothing_else(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    world = World(JOB)
+    world.stores.heartbeats.beat(RELAY, now=SLOT, every_s=60)
+    world.database.put(Put("heartbeats", {"source": SCHEDULER, "cursor": "soon"}))
+    found = overview(a_stage(world.stores, world.definitions, world.clock))
+
+    assert {role.name: role.state for role in found.roles if role.name in {"scheduler", "relay"}} == {
+        "scheduler": UNKNOWN,
+        "relay": OK,
+    }
+    assert not found.ok
+    assert "cannot be read" in capsys.readouterr().err
