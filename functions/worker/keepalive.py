@@ -40,6 +40,7 @@ class KeepAlive:
         self._extend_messages = extend_messages
         self._lock = threading.Lock()
         self._lost = False
+        self._closed = False
         self.failures = 0
 
     @property
@@ -55,7 +56,13 @@ class KeepAlive:
     def deadline(self) -> datetime:
         return self._end
 
+    def close(self) -> None:
+        """The job's function has returned: a thread that it left behind may call nothing any more."""
+        self._closed = True
+
     def check(self) -> None:
+        if self._closed:
+            raise LeaseGone("the attempt is over")
         if self.lost:
             raise LeaseGone("the lease is lost")
 
@@ -129,6 +136,7 @@ class Ticker:
         return self._keep_alive
 
     def __exit__(self, *_: object) -> None:
+        self._keep_alive.close()
         self._stop.set()
         self._thread.join()
 

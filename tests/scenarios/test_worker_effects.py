@@ -9,7 +9,7 @@ import pytest
 
 from functions.records.entries import Ending, Outcome, Verdict
 from functions.sdk import NotApplied, Run
-from functions.sdk.errors import EffectPayloadError
+from functions.sdk.errors import EffectPayloadError, LeaseGone
 from tests.support.worlds import CHARGE, Crash, Interfered, World, a_charge, lose_answer, refuse
 
 LINES = 5
@@ -474,3 +474,22 @@ def _place_of_open_hold(world: World) -> int:
     journal = world.journal()
     [open_hold] = journal.open_holds
     return journal.holds.index(open_hold)
+
+
+def test_i4_what_a_job_left_behind_calls_nothing_after_its_attempt_ended() -> None:
+    """A thread of the job's own outlives it: the completion was written after every effect."""
+    world = World()
+    left: list[Run] = []
+
+    @world.job
+    def charge(run: Run):
+        left.append(run)
+
+    world.due()
+    world.deliver()
+    assert world.journal().completion is not None
+    with pytest.raises(LeaseGone, match="over"):
+        left[0].effect("charge", world.receiver.charge, repeatable=True)
+
+    assert world.receiver.calls == []
+    assert world.effects() == []
