@@ -112,6 +112,8 @@ class Calls:
         timeout: float,
         find: Callable[[str], Any] | None,
     ) -> Any:
+        if not timeout > 0:
+            raise FinalError(f"timeout={timeout:g} is no time for a call: write the seconds that it can last")
         key = self._new_key(name, item)
         label = name if item is None else f"{name}[{bounded(str(item)[:_ITEM_SHOWN])}]"
         self._tools.guard.ensure(timeout)

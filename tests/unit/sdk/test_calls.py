@@ -353,3 +353,12 @@ def test_a_label_shows_the_item_and_no_more_than_people_read(unit: Unit, receive
     attempt.effect("charge", receiver.charge, item="x" * 1000)
 
     assert [state.label for state in attempt.calls.states] == ["charge[o1]", f"charge[{'x' * 40}]"]
+
+
+@pytest.mark.parametrize("timeout", [0, -1, float("nan")])
+def test_a_call_that_is_given_no_time_is_refused_and_not_made(unit: Unit, receiver: Receiver, timeout: float) -> None:
+    """By such a number every lease would last long enough."""
+    with pytest.raises(FinalError, match="no time for a call"):
+        unit.attempt().effect("charge", receiver.charge, timeout=timeout)
+
+    assert receiver.calls == []
