@@ -304,7 +304,7 @@ def test_ctrl_c_ends_every_process_of_dev_also_the_unit_of_a_worker_that_was_kil
         again = wait_for(lambda: children_of(process.pid) - children)
         assert pid in processes_of({worker})
         process.send_signal(signal.SIGINT)
-        assert process.wait(timeout=30) == 0
+        assert process.wait(timeout=60) == 0
     assert processes_of({*groups.values(), *again}) == set()
     assert places.running() is None
 
@@ -333,6 +333,6 @@ def test_dev_single_completes_a_unit_and_ends_when_told(tmp_path: Path) -> None:
         unit_id = request(stage.stores, stage.definitions.jobs["charge"])
         wait_for(lambda: stage.stores.completions.read(unit_id).completion)
         process.terminate()
-        assert process.wait(timeout=30) == 0
+        assert process.wait(timeout=60) == 0
     assert processes_of(groups) == set()
     assert (tmp_path / "dev.out").read_text().endswith("ended\n")
