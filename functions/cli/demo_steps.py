@@ -28,7 +28,6 @@ from functions.schedules.compile import compile_folder
 JOB = "demo-charge"
 _PACKAGE = Path(__file__).parents[1]
 _STARTS_IN = timedelta(seconds=3)
-_STARTS_IN_AT_MOST = timedelta(seconds=20)
 _ORDINARY_WITHIN_S = 30.0
 _POLL_S = 0.2
 _NAME_WIDTH, _WHAT_WIDTH, _RESULT_COLUMN = 22, 32, 95
@@ -41,14 +40,11 @@ class DemoError(FinalError):
 def run_demo(tell: Teller, keep: Path | None) -> dict[str, Any]:
     """The report that `--json` prints: the drills, what a bare cron loop makes of the same, and whether all is well."""
     with _folder(keep) as folder:
-        began = time.monotonic()
         starts = SystemClock().now()
 
         def compiled() -> Mapping[str, Any]:
             nonlocal starts
-            # Roles take as long to start as what is up by now, on a machine as busy as this one.
-            ahead = min(_STARTS_IN_AT_MOST, max(_STARTS_IN, timedelta(seconds=1.5 * (time.monotonic() - began))))
-            starts = (SystemClock().now() + ahead).replace(microsecond=0)
+            starts = (SystemClock().now() + _STARTS_IN).replace(microsecond=0)
             return _compile(Path(folder), starts)
 
         with Session(Places(Path(folder)), compiled) as session:

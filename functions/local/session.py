@@ -11,11 +11,16 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any, Self
 
+from functions.kit import aws
+from functions.kit.clock import SystemClock
 from functions.local.emulator import Emulator
 from functions.local.installation import install
 from functions.local.places import LocalInstallation, Places
 from functions.local.receiver import Receiver, ReceiverLog
 from functions.local.supervisor import Role, Supervisor
+from functions.records.dynamo import DynamoDatabase
+from functions.records.heartbeats import Heartbeats
+from functions.records.stores import table_names
 from functions.schedules.compile import write_definitions
 
 WORKERS = 2
@@ -81,12 +86,21 @@ class Session:
         write_definitions(document, self.places.definitions)
         pools: dict[str, Any] = document.get("pools", {})
         self.settings = install(self._stage, pools, receiver.url)
+        self._owe_from_now(document["version"])
         self.supervisor = Supervisor(self._roles(), self.environment(), self.places.folder / "logs")
         self._stack.enter_context(self.supervisor)
         self._stack.callback(self.places.forget)
         pids = self.supervisor.pids | {"emulator": emulator.pid, "receiver": receiver.pid}
         self.installation = replace(self.installation, pids=pids)
         self.places.save(self.installation)
+
+    def _owe_from_now(self, version: str) -> None:
+        """The installation owes its slots from this instant, however long its roles take to start."""
+        clock = SystemClock()
+        database = DynamoDatabase(aws.client("dynamodb"), table_names(self.settings), clock.sleep)
+        now = clock.now()
+        every_s = int(self.settings["SPLITSHIFT_TICK_EVERY_SECONDS"])
+        Heartbeats(database).first_tick(cursor=now.replace(microsecond=0), version=version, now=now, every_s=every_s)
 
     def _servers(self) -> tuple[Emulator, Receiver]:
         """Both at once: each takes its time to load, and neither needs the other."""

@@ -10,7 +10,9 @@ import threading
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -307,6 +309,22 @@ def test_ctrl_c_ends_every_process_of_dev_also_the_unit_of_a_worker_that_was_kil
         assert process.wait(timeout=60) == 0
     assert processes_of({*groups.values(), *again}) == set()
     assert places.running() is None
+
+
+@pytest.mark.slow
+def test_a_slot_that_comes_while_the_roles_still_start_is_run(tmp_path: Path) -> None:
+    """An installation owes its slots from its beginning, and not from whenever its scheduler first ticks."""
+    starts = now() + timedelta(days=1)
+
+    def just_ahead() -> dict[str, Any]:
+        nonlocal starts
+        starts = now() + timedelta(seconds=1)
+        a_user_project(tmp_path, JOBS.format(starts=starts), slow=SLOW)
+        return compiled(tmp_path)
+
+    with in_folder(tmp_path), Session(Places(tmp_path), just_ahead) as session:
+        unit_id = f"minutely@{to_text(starts)}"
+        wait_for(lambda: session.receiver.effects(unit_id) == 1)
 
 
 @pytest.mark.slow
