@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
+from datetime import datetime
 from typing import Any, Self
 
 from functions.kit import aws
@@ -82,11 +83,12 @@ class Session:
         )
         self.receiver = ReceiverLog(url=receiver.url)
         os.environ.update(self.installation.environment())
+        began = SystemClock().now().replace(microsecond=0)
         document = self._compiled()
         write_definitions(document, self.places.definitions)
         pools: dict[str, Any] = document.get("pools", {})
         self.settings = install(self._stage, pools, receiver.url)
-        self._owe_from_now(document["version"])
+        self._owe_from(began, document["version"])
         self.supervisor = Supervisor(self._roles(), self.environment(), self.places.folder / "logs")
         self._stack.enter_context(self.supervisor)
         self._stack.callback(self.places.forget)
@@ -94,13 +96,12 @@ class Session:
         self.installation = replace(self.installation, pids=pids)
         self.places.save(self.installation)
 
-    def _owe_from_now(self, version: str) -> None:
-        """The installation owes its slots from this instant, however long its roles take to start."""
+    def _owe_from(self, began: datetime, version: str) -> None:
+        """The installation owes its slots from its beginning, however long its roles take to start."""
         clock = SystemClock()
         database = DynamoDatabase(aws.client("dynamodb"), table_names(self.settings), clock.sleep)
-        now = clock.now()
         every_s = int(self.settings["SPLITSHIFT_TICK_EVERY_SECONDS"])
-        Heartbeats(database).first_tick(cursor=now.replace(microsecond=0), version=version, now=now, every_s=every_s)
+        Heartbeats(database).first_tick(cursor=began, version=version, now=clock.now(), every_s=every_s)
 
     def _servers(self) -> tuple[Emulator, Receiver]:
         """Both at once: each takes its time to load, and neither needs the other."""
