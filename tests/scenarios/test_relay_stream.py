@@ -212,7 +212,8 @@ def test_the_function_names_failures_as_lambda_wants_them(post: Post):
 @pytest.mark.parametrize("event", [sample("relay.sweep"), {"sweep": True}], ids=["rule", "by hand"])
 def test_the_function_sweeps_when_the_rule_or_a_person_asks(post: Post, event: dict[str, Any]):
     answer = relay.handler(event, Context())
-    assert (answer["minutes"], answer["resent"], sorted(answer["cursors"])) == (2, [], ["age#120", "age#300"])
+    ages = [f"age#{seconds}" for seconds in (120, 300, 3600, 21_600, 86_400, 604_800)]
+    assert (answer["minutes"], answer["resent"], sorted(answer["cursors"])) == (6, [], sorted(ages))
 
 
 def test_a_sweep_that_cannot_read_is_no_success(post: Post, moto_endpoint: str, monkeypatch: pytest.MonkeyPatch):
