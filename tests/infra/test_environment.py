@@ -22,4 +22,3 @@ def test_without_an_installation_a_test_is_skipped_with_a_sentence_and_fails_whe
     monkeypatch.setenv("SPLITSHIFT_TESTS_NEED_CDK", "1")
     with pytest.raises(pytest.fail.Exception, match="could not be installed"):
         conftest.interpreter()
-
