@@ -253,7 +253,7 @@ def test_a_slot_is_as_its_last_retry_is(town: Town) -> None:
 
 
 def test_late_is_what_succeeded_after_its_promise_began_late_or_was_caught_up() -> None:
-    town = Town(a_minutely(start_grace_s=300, complete_within_s=1200, catchup=Catchup(policy="all")))
+    town = Town(a_minutely(start_grace_s=300, complete_within_s=1200, catchup=Catchup(policy="all", max=5)))
     working(town, {1: lambda _: town.clock.step(1260)})
     town.tick(after(0))
     town.tick(after(1))
