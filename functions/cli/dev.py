@@ -64,6 +64,8 @@ def command(*, single: bool, port: int, receiver_port: int, root: Path) -> None:
     """  # noqa: D301  \b is click's mark for lines that stay as they are
     document = compiled_or_exit(root)
     stop = threading.Event()
+    # A shell that starts us in the background has it ignored, and then nothing but a kill would end us.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, lambda _number, _frame: stop.set())
     terminal = console()
     terminal.print("starting: emulator, receiver, scheduler, relay, two workers, monitor …")

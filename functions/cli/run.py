@@ -51,6 +51,8 @@ def command(
     environment = {**found.settings, "SPLITSHIFT_STAGE": found.name, "SPLITSHIFT_DEFINITIONS": str(places.definitions)}
     processes = [Role(name="single", kind="single")] if single else roles_of(wanted, found.settings, workers=workers)
     stop = threading.Event()
+    # A shell that starts us in the background has it ignored, and then nothing but a kill would end us.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, lambda _number, _frame: stop.set())
     with Supervisor(processes, environment, places.folder / "logs") as supervisor:
         click.echo(f"{found.name}: {counted(len(supervisor.pids), 'process')} running, logs in {places.folder}/logs")
