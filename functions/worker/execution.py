@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from functions.kit.clock import Clock
@@ -172,7 +172,3 @@ def _run(attempting: Attempting, keep_alive: KeepAlive, calls: Calls) -> Run:
 def _window_start(job: Job, slot: datetime) -> datetime:
     """The slot before this one; for a job's first, its `starts`, else the beginning of time."""
     return previous(job, slot) or EPOCH
-
-
-def remaining(context: Context) -> timedelta:
-    return timedelta(milliseconds=context.get_remaining_time_in_millis())
