@@ -91,9 +91,12 @@ class SchedulerStack(StageStack):
 
 
 def allowed(tables: Tables) -> list[iam.PolicyStatement]:
-    """Rows, once each; which jobs are paused; its own row.  No queue, no topic, no other record."""
+    """Rows, once each, and those ahead that give way; which jobs are paused; its own row, and the definitions beside
+    it.  No queue, no topic, no other record.
+    """
     return [
-        tables.allow(INVENTORY, "PutItem"),
+        tables.allow(INVENTORY, "PutItem", "UpdateItem"),
         tables.allow(CONTROLS, "BatchGetItem"),
         tables.allow_heartbeat(SCHEDULER, "GetItem", "UpdateItem"),
+        tables.allow_heartbeat(f"{SCHEDULER}#*", "GetItem", "UpdateItem", "DeleteItem"),
     ]

@@ -42,11 +42,12 @@ class Tables:
         )
 
     def allow_heartbeat(self, source: str, *actions: str) -> iam.PolicyStatement:
-        """On one source's row only."""
+        """On one source's row only, or those that begin like `source#*`."""
+        compared = "StringLike" if source.endswith("*") else "StringEquals"
         return iam.PolicyStatement(
             actions=[f"dynamodb:{action}" for action in actions],
             resources=[self.arn(HEARTBEATS)],
-            conditions={"ForAllValues:StringEquals": {"dynamodb:LeadingKeys": [source]}},
+            conditions={f"ForAllValues:{compared}": {"dynamodb:LeadingKeys": [source]}},
         )
 
     def _read(self, name: str) -> str:

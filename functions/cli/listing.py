@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta, tzinfo
 
 import click
@@ -23,6 +23,7 @@ from functions.records.states import FINISHED, State, UnitState
 from functions.records.unit_id import BadUnitIdError, UnitId, parse_unit_id
 from functions.records.units import UnitRecords, read_units
 from functions.schedules.model import Job
+from functions.schedules.ranges import covering
 from functions.schedules.slots import between
 from functions.schedules.zones import load_zone
 
@@ -102,7 +103,11 @@ def judged(stage: Stage, unit_ids: Collection[str]) -> Iterator[Listed]:
     """Each unit with its state, and the incident that is open about it."""
     now, skew = stage.clock.now(), stage.stores.skew
     incidents = {one.subject: one.incident_id for one in stage.stores.incidents.listed() if one.state == OPEN}
-    for records in read_units(stage.stores, unit_ids, lock_of(stage)):
+    found = list(read_units(stage.stores, unit_ids, lock_of(stage)))
+    shared = covering(
+        stage.stores.inventory, stage.definitions, [records.unit_id for records in found if records.row is None]
+    )
+    for records in (replace(one, row=shared.get(one.unit_id, one.row)) for one in found):
         yield Listed(records=records, state=records.state(now, skew), incident=incidents.get(records.unit_id))
 
 

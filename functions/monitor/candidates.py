@@ -49,8 +49,8 @@ def find_candidates(
     now: datetime,
     limit: int,
 ) -> Candidates:
-    """The units of the window that ends now.  Slots beyond the scheduler's cursor are its lag, and wait for it."""
-    until = min(now, position.cursor + _STRETCH, scheduler.cursor if scheduler else now)
+    """The units of the window that ends now.  What the scheduler has not come to is its lag, and waits for it."""
+    until = min(now, position.cursor + _STRETCH, scheduler.accounted_until if scheduler else now)
     slots = owed(definitions, position.cursor, until, limit)
     due, due_until = _due(inventory, position.due, now, limit)
     return Candidates(

@@ -12,6 +12,7 @@ from functions.records.leases import Lease
 from functions.records.stores import Stores
 from functions.records.unit_id import BadUnitIdError, parse_unit_id
 from functions.schedules.definitions import Definitions
+from functions.schedules.ranges import covering
 
 _CHUNK = 100
 # When that many units in a row cannot be read alone either, the database is what is wrong.
@@ -68,6 +69,8 @@ def _read(stores: Stores, definitions: Definitions, unit_ids: list[str]) -> dict
     # Row, lease, journal, in this order: whoever takes the lease after we looked had not started when we looked, and
     # whoever frees it has written the journal, which is read later.
     rows = stores.inventory.read_many(unit_ids)
+    # A slot that is not to run may have its row in that of its day.
+    rows |= covering(stores.inventory, definitions, set(unit_ids) - rows.keys())
     locks = {unit_id: _lock(unit_id, rows.get(unit_id), definitions) for unit_id in unit_ids}
     leases = stores.leases.read_many([lock for lock in locks.values() if lock])
     completed = stores.completions.completed(unit_ids)

@@ -61,7 +61,7 @@ def is_owed(definitions: Definitions, scheduler: SchedulerState | None, unit: Un
     job = definitions.jobs.get(unit.job)
     if job is None or scheduler is None or unit.partition not in (job.partitions or (None,)):
         return False
-    if unit.slot > scheduler.cursor or not holds_at(scheduler, definitions.version, unit.slot):
+    if unit.slot > scheduler.accounted_until or not holds_at(scheduler, definitions.version, unit.slot):
         return False
     slot = next(slots.between(job, unit.slot - timedelta(seconds=1), unit.slot), None)
     return slot is not None and slot.state == "due"

@@ -62,6 +62,13 @@ class Control:
         began = self.since is None or self.since <= instant
         return self.paused and began and (self.until is None or instant < self.until)
 
+    def steady_between(self, first: datetime, last: datetime) -> bool:
+        """Whether no pause begins or ends after the first and up to the last."""
+        edges = [edge for pause in self.earlier for edge in (pause.since, pause.until)]
+        if self.paused:
+            edges += [self.since, self.until]
+        return not any(first < edge <= last for edge in edges if edge is not None)
+
     def running_since(self, now: datetime) -> datetime | None:
         """The end of the last pause, from which what was held back can go on; None while paused, or if never paused."""
         if self.paused_at(now):

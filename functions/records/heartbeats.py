@@ -1,6 +1,7 @@
 """Heartbeats: each role's own rows, which tell when it was last at work, and what that covered.
 
 The scheduler's row is one item that also holds its cursor: the nominal instant up to which every slot has a row.
+Beside it lie, one item for each version, the definitions that it worked by lately.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, cast
 
 from functions.kit.errors import FinalError
@@ -22,6 +23,7 @@ from functions.records.database import (
     Database,
     Equals,
     Item,
+    Remove,
     Update,
     either,
     every,
@@ -33,6 +35,9 @@ RELAY = "relay"
 MONITOR = "monitor"
 _VERSIONS_KEPT = 3
 _UNREADABLE = (AttributeError, KeyError, TypeError, ValueError)
+_FORMER_KEPT = 8
+_TEXT_BYTES = 300_000  # of one item; the most that DynamoDB takes is 400 KB
+_WORKED_IN_WITHIN = timedelta(minutes=5)
 
 
 def worker_source(pool: str) -> str:
@@ -50,14 +55,47 @@ class Heartbeat:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Former:
+    """Definitions that held until `ended_at`.  Rows by them may stand up to `ahead`.
+
+    `worked`: only jobs in `joining` are not done with them.
+    """
+
+    version: str
+    ended_at: datetime
+    ahead: datetime
+    worked: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
 class SchedulerState:
-    """`versions` are the last three (definitions version, when it was first seen), the newest first."""
+    """`versions` are the last three (definitions version, when it was recorded), the newest first; `generation` counts
+    the recordings.
+
+    `former` are the definitions, oldest first, that are not worked off: since each one's end, the jobs that changed
+    then have slots without a row.  `joining` are single jobs that are behind the cursor, each with a cursor of its own.
+    `ahead` is how far rows of any former definitions may stand.
+    """
 
     source: str
     beat_at: datetime
     every_s: int
     cursor: datetime
     versions: tuple[tuple[str, datetime], ...]
+    generation: int = 0
+    former: tuple[Former, ...] = ()
+    joining: Mapping[str, datetime] = field(default_factory=dict[str, datetime])
+    ahead: datetime | None = None
+
+    @property
+    def accounted_until(self) -> datetime:
+        """Up to where every slot should have its row.  A deployment is worked in by the tick that records it, or by one
+        of the next: for some minutes the slots since then are its lag, afterwards they are missing.
+        """
+        waiting = [former.ended_at for former in self.former if not former.worked]
+        if not waiting or self.beat_at >= waiting[0] + _WORKED_IN_WITHIN:
+            return self.cursor
+        return min(self.cursor, waiting[0])
 
 
 def cursor_not_ahead(cursor: datetime) -> Condition:
@@ -69,9 +107,10 @@ def no_cursor_yet() -> Condition:
     return Condition("no_cursor_yet", Absent("cursor"))
 
 
-def version_as_read(version: str | None) -> Condition:
-    clause = Absent("version") if version is None else Equals("version", version)
-    return Condition("version_as_read", clause)
+def generation_as_read(generation: int) -> Condition:
+    """No other definitions were recorded meanwhile, nor the same ones again after others."""
+    clause = Equals("generation", generation) if generation else Absent("generation")
+    return Condition("generation_as_read", clause)
 
 
 class BadHeartbeatError(FinalError):
@@ -98,6 +137,8 @@ class Heartbeats:
         """Every source's; a handful of items.  One that cannot be read is left out: that source is unknown."""
         found: dict[str, Heartbeat] = {}
         for item in self._database.scan(HEARTBEATS.name):
+            if "beat_at" not in item:
+                continue  # what lies beside one
             with suppress(BadHeartbeatError):
                 found[item["source"]] = _heartbeat(item)
         return found
@@ -107,16 +148,33 @@ class Heartbeats:
         item = self._database.get(HEARTBEATS.name, {"source": source})
         return None if item is None or "cursor" not in item else _scheduler(item)
 
-    def record_version(self, state: SchedulerState, version: str, *, now: datetime) -> bool:
-        """Write down that other definitions hold from now on.  False if another tick was first: read again."""
-        known = _versions(((version, now), *state.versions))
-        update = Update(set={"version": version, "versions": known})
-        read = state.versions[0][0] if state.versions else None
+    def record_version(
+        self, state: SchedulerState, version: str, *, now: datetime, ahead: datetime | None = None
+    ) -> SchedulerState | None:
+        """Write down that other definitions hold from `now` on; `ahead` is how far the former ones may have written
+        rows.  The state that stands; None if another tick was first: read again.
+        """
+        generation = state.generation + 1
+        values: dict[str, Any] = {
+            "version": version,
+            "versions": _versions(((version, now), *state.versions)),
+            "generation": generation,
+        }
+        if state.versions:
+            ahead = max(ahead or now, state.cursor, state.ahead or now)
+            former = Former(version=state.versions[0][0], ended_at=now, ahead=ahead)
+            values["ahead"] = to_text(ahead)
+            values["former"] = [_former_item(one) for one in (*state.former, former)[-_FORMER_KEPT:]]
+        change = Change(
+            HEARTBEATS.name, {"source": state.source}, Update(set=values), generation_as_read(state.generation)
+        )
         try:
-            self._database.change(Change(HEARTBEATS.name, {"source": state.source}, update, version_as_read(read)))
+            return _scheduler(self._database.change(change))
         except ConditionRefusedError as refused:
-            return refused.item is not None and refused.item.get("version") == version
-        return True
+            found = refused.item or {}
+            # Our own write, whose answer was lost, or that of another tick of ours, which is as good.
+            ours = found.get("version") == version and found.get("generation") == generation
+            return _scheduler(found) if ours else None
 
     def first_tick(
         self, *, cursor: datetime, version: str, now: datetime, every_s: int, source: str = SCHEDULER
@@ -126,6 +184,7 @@ class Heartbeats:
             "cursor": to_text(cursor),
             "version": version,
             "versions": _versions(((version, now),)),
+            "generation": 1,
             "beat_at": to_ms(now),
             "every_s": every_s,
         }
@@ -138,24 +197,70 @@ class Heartbeats:
             return _scheduler(refused.item)
 
     def move_cursor(
-        self, state: SchedulerState, cursor: datetime, *, version: str, now: datetime, every_s: int
+        self,
+        state: SchedulerState,
+        cursor: datetime,
+        *,
+        now: datetime,
+        every_s: int,
+        joining: Mapping[str, datetime] | None = None,
+        former: tuple[Former, ...] = (),
     ) -> bool:
-        """One write moves the cursor and beats; never backwards, and only by the definitions that are recorded.
+        """One write moves the cursor, says which jobs are behind it, and beats.
 
-        False if another tick is further, or another version was recorded meanwhile.  A repeated write of ours holds
-        again by itself, since the cursor may stay where it is.
+        `former` are those definitions for which something is left to do.  Never backwards, and only by the generation
+        that was read.  False if another tick is further, or a version was recorded meanwhile.  A repeated write of ours
+        holds again by itself, since the cursor may stay where it is.
         """
         moved = Condition(
-            "cursor_not_ahead_and_version_as_read",
-            every(cursor_not_ahead(cursor).clause, version_as_read(version).clause),
+            "cursor_not_ahead_and_generation_as_read",
+            every(cursor_not_ahead(cursor).clause, generation_as_read(state.generation).clause),
         )
-        values = {"cursor": to_text(cursor), "beat_at": to_ms(now), "every_s": every_s}
-        change = Change(HEARTBEATS.name, {"source": state.source}, Update(set=values), moved)
+        values: dict[str, Any] = {
+            "cursor": to_text(cursor),
+            "beat_at": to_ms(now),
+            "every_s": every_s,
+            "joining": {job: to_text(at) for job, at in (joining or {}).items()},
+        }
+        if former:
+            values["former"] = [_former_item(one) for one in former]
+        update = Update(set=values, remove=() if former else ("former",))
         try:
-            self._database.change(change)
+            self._database.change(Change(HEARTBEATS.name, {"source": state.source}, update, moved))
         except ConditionRefusedError:
             return False
         return True
+
+    # --- the definitions that the scheduler worked by -----------------------------------------------------------------
+
+    def keep_definitions(self, version: str, text: str, *, source: str = SCHEDULER) -> None:
+        """Whatever the next version will be compared with.  Equal versions have equal texts."""
+        parts = [text[start : start + _TEXT_BYTES] for start in range(0, len(text), _TEXT_BYTES)] or [""]
+        for place, part in reversed(list(enumerate(parts))):  # the first, which tells how many there are, last
+            values = {"text": part, "parts": len(parts)}
+            self._database.change(Change(HEARTBEATS.name, _definitions_key(source, version, place), Update(set=values)))
+
+    def kept_definitions(self, version: str, *, source: str = SCHEDULER) -> str | None:
+        """Consistent; None where they are not kept, or not whole."""
+        first = self._database.get(HEARTBEATS.name, _definitions_key(source, version, 0))
+        if first is None:
+            return None
+        texts = [first["text"]]
+        for place in range(1, first["parts"]):
+            part = self._database.get(HEARTBEATS.name, _definitions_key(source, version, place))
+            if part is None:
+                return None
+            texts.append(part["text"])
+        return "".join(texts)
+
+    def forget_definitions(self, version: str, *, source: str = SCHEDULER) -> None:
+        first = self._database.get(HEARTBEATS.name, _definitions_key(source, version, 0))
+        for place in range(first["parts"] if first else 0):
+            self._database.remove(Remove(HEARTBEATS.name, _definitions_key(source, version, place)))
+
+
+def _definitions_key(source: str, version: str, place: int) -> dict[str, str]:
+    return {"source": f"{source}#{version}#{place}"}
 
 
 def _versions(known: tuple[tuple[str, datetime], ...]) -> list[dict[str, str]]:
@@ -184,6 +289,10 @@ def _scheduler(item: Item) -> SchedulerState:
             every_s=_number(item, "every_s"),
             cursor=from_text(item["cursor"]),
             versions=tuple((known["version"], from_text(known["recorded_at"])) for known in item.get("versions", [])),
+            generation=_number(item, "generation"),
+            former=tuple(_former(one) for one in item.get("former", [])),
+            joining={job: from_text(at) for job, at in item.get("joining", {}).items()},
+            ahead=from_text(item["ahead"]) if "ahead" in item else None,
         )
     except _UNREADABLE as error:
         raise BadHeartbeatError(f"the heartbeat of {item['source']} cannot be read: {error}") from error
@@ -200,3 +309,21 @@ def _covered(value: Any) -> dict[str, str]:
     if not isinstance(value, dict) or not all(isinstance(text, str) for text in cast("Any", value).values()):
         raise TypeError("covered is no table of texts")
     return cast("dict[str, str]", value)
+
+
+def _former_item(former: Former) -> dict[str, Any]:
+    return {
+        "version": former.version,
+        "ended_at": to_text(former.ended_at),
+        "ahead": to_text(former.ahead),
+        "worked": former.worked,
+    }
+
+
+def _former(item: Item) -> Former:
+    return Former(
+        version=item["version"],
+        ended_at=from_text(item["ended_at"]),
+        ahead=from_text(item["ahead"]),
+        worked=item["worked"],
+    )

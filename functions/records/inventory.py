@@ -19,20 +19,37 @@ from functions.records.database import (
     Condition,
     ConditionRefusedError,
     Database,
+    Equals,
     Find,
     Item,
     Present,
     Put,
     Update,
+    every,
 )
 from functions.records.retention import ttl_of_unit
 from functions.records.tables import BY_DUE, INVENTORY
 
 DUE_SHARDS = 16
+PAUSED = "paused"
 ORIGINS = frozenset({"schedule", "catchup", "backfill", "manual", "drill", "canary"})
 
 no_row_yet = Condition("no_row_yet", Absent("unit_id"))
 row_exists = Condition("row_exists", Present("unit_id"))
+
+suppressed_by_pause = Condition(
+    "suppressed_by_pause", every(Equals("state", "suppressed"), Equals("reason", PAUSED), Absent("until"))
+)
+
+# What a replaced row keeps: its name, who asked for it, and when the slot was first written down.
+_KEPT = frozenset({"unit_id", "triggers", "by", "created_at"})
+
+
+def row_as_seen(seen: Row) -> Condition:
+    """Nobody suppressed, revived or replaced it since."""
+    parts = {"state": seen.state, "reason": seen.reason, "generation": seen.generation or None}
+    clauses = [Absent(name) if value is None else Equals(name, value) for name, value in parts.items()]
+    return Condition("row_as_seen", every(Present("unit_id"), *clauses))
 
 
 class BadRowError(FinalError):
@@ -47,6 +64,9 @@ class Row:
     frozen here, and `pool` says whose queue gets it: later edits of the definition do not reach a unit that exists.
     `triggers` holds the ids of explicit
     requests, and `by` says who made the first.  `effects_of` names the unit whose effects a retry must not repeat.
+
+    `generation` counts the definitions that were ever recorded: a row that is still ahead may be replaced by a later
+    one's, never by an earlier one's.  A suppressed row with `until` stands for every slot from its own up to then.
     """
 
     unit_id: str
@@ -67,6 +87,12 @@ class Row:
     tick: datetime | None = None
     effects_of: str | None = None
     by: str | None = None
+    generation: int = 0
+    until: datetime | None = None
+
+    def covers(self, instant: datetime) -> bool:
+        """Whether it accounts for a slot of its job and partition at this instant."""
+        return self.slot <= instant <= (self.until or self.slot)
 
     @property
     def ttl(self) -> int:
@@ -79,10 +105,45 @@ class Inventory:
 
     def write(self, row: Row) -> bool:
         """True if the row is new.  One that is there already is as good: the slot is accounted for."""
+        return self.place(row) is None
+
+    def place(self, row: Row) -> Row | BadRowError | None:
+        """None if the row is new, else what stands in its place."""
         try:
             self._database.put(Put(INVENTORY.name, to_item(row), no_row_yet))
-        except ConditionRefusedError:
-            return False
+        except ConditionRefusedError as refused:
+            try:
+                return from_item(refused.item or {})
+            except BadRowError as error:
+                return error
+        return None
+
+    def replace(self, seen: Row, row: Row) -> bool:
+        """Make the row that was seen into another of the same slot; what was requested of it stays.
+
+        Where there is more to do than before, or elsewhere, the row is triggered once more, so that the unit gets a
+        message.  False if somebody else changed it meanwhile.
+        """
+        called = row.state == "due" and (seen.state, *_way(seen)) != ("due", *_way(row))
+        return self._become(row, row_as_seen(seen), called=called)
+
+    def make_up(self, row: Row) -> bool:
+        """Let a slot run after all that a pause suppressed.  False if there is no such row, or not any more."""
+        return self._become(row, suppressed_by_pause, called=True)
+
+    def _become(self, row: Row, condition: Condition, *, called: bool) -> bool:
+        wanted = {name: value for name, value in to_item(row).items() if name not in _KEPT}
+        update = Update(
+            set={name: value for name, value in wanted.items() if value is not None},
+            remove=tuple(name for name, value in wanted.items() if value is None),
+            add={"triggers": frozenset({f"{row.origin}-{row.generation}"})} if called else {},
+        )
+        try:
+            self._database.change(Change(INVENTORY.name, {"unit_id": row.unit_id}, update, condition))
+        except ConditionRefusedError as refused:
+            # Our own write, whose answer was lost, shows what we wrote.
+            found = refused.item or {}
+            return all(found.get(name) == value for name, value in wanted.items())
         return True
 
     def request(self, row: Row, request_id: str) -> bool:
@@ -165,6 +226,8 @@ def to_item(row: Row) -> Item:
         "tick": to_text(row.tick) if row.tick else None,
         "effects_of": row.effects_of,
         "by": row.by,
+        "generation": row.generation or None,
+        "until": to_text(row.until) if row.until else None,
         "due": due,
         "ttl": row.ttl,
     }
@@ -192,6 +255,8 @@ def from_item(item: Item) -> Row:
             tick=from_text(item["tick"]) if "tick" in item else None,
             effects_of=_maybe_text(item, "effects_of"),
             by=_maybe_text(item, "by"),
+            generation=_count(item, "generation"),
+            until=from_text(item["until"]) if "until" in item else None,
         )
         _ = row.ttl  # a run_at at the end of time has none
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
@@ -210,6 +275,18 @@ def _text(item: Item, name: str) -> str:
 
 def _maybe_text(item: Item, name: str) -> str | None:
     return _text(item, name) if name in item else None
+
+
+def _count(item: Item, name: str) -> int:
+    value = item.get(name, 0)
+    if not isinstance(value, int):
+        raise ValueError(f"{name} is no number")  # noqa: TRY004 - told as one kind of error, with its siblings
+    return value
+
+
+def _way(row: Row) -> tuple[str, str, datetime]:
+    """What a message of the unit depends on."""
+    return row.pool, row.lock, row.run_at
 
 
 def _payload(item: Item) -> dict[str, Any]:

@@ -46,6 +46,7 @@ def handler(event: Mapping[str, Any], context: Context) -> dict[str, Any]:
         "existed": report.existed,
         "late": report.late,
         "left": report.left,
+        "joining": report.joining,
         "bad": [bad.job for bad in report.bad],
         "cursor": to_text(report.cursor) if report.cursor else None,
         "refused": report.refused,

@@ -1,6 +1,6 @@
 """Which rows a window of time asks for: pure, from definitions, controls and instants.
 
-after ─────────── now - 5 min ─────────── now ─────────── until = now + lookahead
+start ─────────── now - 5 min ─────────── now ─────────── until = now + lookahead
   found late: the catch-up     │  due as usual  │  due, written ahead
   policy; else suppressed      │                │
   a paused job: suppressed     │  suppressed    │  withheld until it is past, or the pause over
@@ -9,52 +9,46 @@ after ─────────── now - 5 min ─────────�
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from functions.kit.instants import EPOCH
 from functions.records.controls import Control
-from functions.records.inventory import Row
+from functions.records.inventory import PAUSED, Row
 from functions.records.unit_id import UnitId
-from functions.schedules.definitions import Definitions, Job
+from functions.scheduler.catchup import APART, Decision, late_slots, made_up_after_pause
+from functions.scheduler.courses import Course, Stretch
+from functions.scheduler.windows import Window
+from functions.schedules.definitions import Job
 from functions.schedules.slots import Slot, between
 from functions.schedules.spread import spread_of
 
-LATE = timedelta(minutes=5)
-"""A slot found later than this was missed by an outage: the catch-up policy decides, not the schedule."""
+SUPERSEDED = "superseded"
+DELETED = "deleted"
 
 _SECOND = timedelta(seconds=1)
-
-PAUSED = "paused"
-CATCHUP_SKIPPED = "catchup_skipped"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Window:
-    """The slots in (after, until], as seen by the tick of `now`.  `created_at` is the clock's: what rows are dated."""
-
-    after: datetime
-    until: datetime
-    now: datetime
-    created_at: datetime
-
-    @property
-    def last_late(self) -> datetime:
-        return self.now - LATE - _SECOND
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedRow:
-    """A row to write, due or suppressed.  `late` says that it was found after its time."""
+    """A row to write, due or suppressed.
+
+    `late`: it was found after its time.  `renews`: a due row of earlier definitions gives way to it.  `rest` is how far
+    the job is accounted for where this row is not written.  `beyond` is what is left of a range after an instant.
+    """
 
     slot: datetime
     row: Row
+    rest: datetime
     late: bool = False
+    renews: bool = False
+    beyond: Callable[[datetime], PlannedRow | None] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Withheld:
-    """A slot ahead of a paused job: no row yet, so the cursor must not pass it."""
+    """A slot ahead of a paused job: no row yet, nor one for those that follow, so the cursor must not pass it."""
 
     slot: datetime
     job: str
@@ -72,102 +66,145 @@ class Broken:
 Planned = PlannedRow | Withheld | Broken
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Decision:
-    """What becomes of one slot, for every partition alike; `origin` None means that its row is withheld."""
-
-    slot: datetime
-    origin: str | None = "schedule"
-    reason: str | None = None
-    late: bool = False
-
-
-def plan(definitions: Definitions, window: Window, controls: Mapping[str, Control]) -> Iterator[Planned]:
+def plan(courses: Iterable[Course], window: Window, controls: Mapping[str, Control], version: str) -> Iterator[Planned]:
     """Every slot of the window, by time, lazily: a tick may stop anywhere.  One bad definition stops no other."""
-    streams = (_guarded(job, window, controls.get(job.name), definitions.version) for job in definitions.jobs.values())
+    planner = _Planner(window, version)
+    streams = (planner.guarded(course, controls.get(course.name)) for course in courses)
     return heapq.merge(*streams, key=lambda planned: planned.slot)
 
 
-def _guarded(job: Job, window: Window, control: Control | None, version: str) -> Iterator[Planned]:
-    slot = window.after + _SECOND
-    try:
-        for decision in _decisions(job, window, control):
-            slot = decision.slot
-            yield from _planned(job, decision, window, version)
-    except Exception as error:  # noqa: BLE001  whatever is wrong with one definition stops only itself
-        yield Broken(slot=slot, job=job.name, message=f"{type(error).__name__}: {error}"[:300])
+def superseded(courses: Iterable[Course], window: Window, version: str) -> Iterator[PlannedRow]:
+    """What former definitions have written ahead of their end, or may still be writing, and nobody has a slot for now.
 
-
-def _decisions(job: Job, window: Window, control: Control | None) -> Iterator[_Decision]:
-    if window.after < window.last_late:
-        yield from _late(job, window, control)
-    for slot in between(job, max(window.after, window.last_late), window.until):
-        yield _suppressed(slot, window, control) or _Decision(slot=slot.instant)
-
-
-def _late(job: Job, window: Window, control: Control | None) -> Iterator[_Decision]:
-    """Catch-up `latest`: the newest slot runs, those before it get their row with the reason.
-
-    Which one is the newest is known when the next is seen, so the last candidate waits, and what follows it too.
+    Such rows are written down in any case: whoever comes late with one of them finds it suppressed.
     """
-    waiting: list[_Decision] = []
-    oldest = window.now - timedelta(seconds=job.catchup.window_s)
-    for slot in between(job, window.after, min(window.last_late, window.until)):
-        decision = _suppressed(slot, window, control)
-        if decision is None and slot.instant >= oldest:
-            yield from _skipping_first(waiting)
-            waiting = [_Decision(slot=slot.instant, origin="catchup", late=True)]
-            continue
-        waiting.append(decision or _skipped(slot.instant))
-        if waiting[0].origin != "catchup":
-            yield waiting.pop()
-    yield from waiting
+    planner = _Planner(window, version)
+    for course in courses:
+        if course.changed:
+            yield from planner.superseded(course)
 
 
-def _skipping_first(waiting: list[_Decision]) -> Iterator[_Decision]:
-    for place, decision in enumerate(waiting):
-        yield _skipped(decision.slot) if place == 0 else decision
+def made_up(jobs: Iterable[Job], window: Window, controls: Mapping[str, Control], version: str) -> Iterator[PlannedRow]:
+    """Rows in place of suppressed ones, of pauses that have just ended."""
+    planner = _Planner(window, version)
+    for job in jobs:
+        if (control := controls.get(job.name)) is not None:
+            whole = Course(name=job.name, job=job, start=EPOCH, stretches=(Stretch(job=job, after=EPOCH),))
+            for decision in made_up_after_pause(whole, window, control):
+                yield from planner.rows(whole, decision)
 
 
-def _skipped(slot: datetime) -> _Decision:
-    return _Decision(slot=slot, reason=CATCHUP_SKIPPED, late=True)
+class _Planner:
+    def __init__(self, window: Window, version: str) -> None:
+        self._window = window
+        self._version = version
 
+    def guarded(self, course: Course, control: Control | None) -> Iterator[Planned]:
+        slot = course.start + _SECOND
+        try:
+            for decision in self._decisions(course, control):
+                slot = decision.slot
+                if decision.origin is None:
+                    yield Withheld(slot=slot, job=course.name)
+                    return  # no row behind a slot that has none
+                yield from self.rows(course, decision)
+        except Exception as error:  # noqa: BLE001  whatever is wrong with one definition stops only itself
+            yield Broken(slot=slot, job=course.name, message=f"{type(error).__name__}: {error}"[:300])
 
-def _suppressed(slot: Slot, window: Window, control: Control | None) -> _Decision | None:
-    """What the schedule itself or a pause says against it; None if nothing does."""
-    late = slot.instant <= window.last_late
-    if slot.state == "suppressed":
-        return _Decision(slot=slot.instant, reason=slot.reason, late=late)
-    # Judged at the slot, not at the tick: one after the end of a pause is written ahead, one within it never runs.
-    if control is not None and control.paused_at(slot.instant):
-        if slot.instant > window.now:
-            return _Decision(slot=slot.instant, origin=None)
-        return _Decision(slot=slot.instant, reason=PAUSED, late=late)
-    return None
+    def _decisions(self, course: Course, control: Control | None) -> Iterator[Decision]:
+        window = self._window
+        if any(stretch.after < window.last_late for stretch in course.stretches):
+            yield from late_slots(course, window, control)
+        for slot, stretch in course.between(window.last_late, window.until):
+            yield self._on_time(slot, stretch, control)
 
+    def _on_time(self, slot: Slot, stretch: Stretch, control: Control | None) -> Decision:
+        """What the schedule itself or a pause says against it comes first."""
+        if slot.state == "suppressed":
+            return Decision(slot=slot.instant, stretch=stretch, reason=slot.reason)
+        # Judged at the slot, not at the tick: one after the end of a pause is written ahead, one within it never runs.
+        if control is None or not control.paused_at(slot.instant):
+            return Decision(slot=slot.instant, stretch=stretch)
+        if slot.instant > self._window.now:
+            return Decision(slot=slot.instant, stretch=stretch, origin=None)
+        return Decision(slot=slot.instant, stretch=stretch, reason=PAUSED)
 
-def _planned(job: Job, decision: _Decision, window: Window, version: str) -> Iterator[Planned]:
-    if decision.origin is None:
-        yield Withheld(slot=decision.slot, job=job.name)
-        return
-    unit = UnitId(job=job.name, slot=decision.slot)
-    for partition in job.partitions or (None,):
-        unit_id = str(replace(unit, partition=partition))
+    def rows(self, course: Course, decision: Decision) -> Iterator[PlannedRow]:
+        """One for each partition that the definition of that time has; one that is gone since then does not run."""
+        there = (course.job.partitions or (None,)) if course.job else ()
+        for partition in decision.stretch.job.partitions or (None,):
+            if partition in there:
+                yield self._row(course, decision, partition)
+            else:
+                gone = SUPERSEDED if course.job else DELETED
+                yield self._row(course, replace(decision, origin="schedule", reason=gone), partition)
+
+    def _row(self, course: Course, decision: Decision, partition: str | None) -> PlannedRow:
+        window, stretch = self._window, decision.stretch
+        job = course.job or stretch.job
+        unit_id = str(UnitId(job=course.name, partition=partition, slot=decision.slot))
         spread_s = spread_of(unit_id, job, decision.slot) if decision.reason is None else 0
         row = Row(
             unit_id=unit_id,
-            job=job.name,
+            job=course.name,
             partition=partition,
             slot=decision.slot,
-            run_at=max(decision.slot + timedelta(seconds=spread_s), window.created_at),
+            run_at=max(decision.slot + timedelta(seconds=spread_s), window.clock + decision.turn * APART),
             lock=job.lock_for(partition, unit_id),
             pool=job.pool,
-            origin=decision.origin,
+            origin=decision.origin or "schedule",
             state="due" if decision.reason is None else "suppressed",
             reason=decision.reason,
             payload=job.payload,
-            definition=version,
-            created_at=window.created_at,
+            definition=self._version,
+            created_at=window.clock,
             tick=window.now,
+            generation=window.generation,
+            until=decision.until,
         )
-        yield PlannedRow(slot=decision.slot, row=row, late=decision.late)
+        return PlannedRow(
+            slot=decision.slot,
+            row=row,
+            rest=max(stretch.after, window.rest_before(decision.slot)),
+            late=decision.late,
+            renews=stretch.until is None and window.may_be_formers(decision.slot),
+            beyond=None if decision.until is None else self._rest_of_range(course, decision, partition),
+        )
+
+    def _rest_of_range(
+        self, course: Course, decision: Decision, partition: str | None
+    ) -> Callable[[datetime], PlannedRow | None]:
+        def beyond(instant: datetime) -> PlannedRow | None:
+            if decision.until is None:
+                return None
+            left = decision.stretch.between(instant, decision.until)
+            first = next(left, None)
+            if first is None:
+                return None
+            until = decision.until if next(left, None) else None
+            return self._row(course, replace(decision, slot=first.instant, until=until), partition)
+
+        return beyond
+
+    def superseded(self, course: Course) -> Iterator[PlannedRow]:
+        for place, stretch in enumerate(course.stretches):
+            if stretch.until is None or stretch.ahead is None:
+                continue
+            after = max(stretch.until, self._window.begun)
+            present = self._present(course.stretches[place + 1 :], after, stretch.ahead)
+            for slot in between(stretch.job, after, stretch.ahead):
+                for partition in stretch.job.partitions or (None,):
+                    if (slot.instant, partition) not in present:
+                        gone = SUPERSEDED if course.job else DELETED
+                        decision = Decision(slot=slot.instant, stretch=stretch, reason=gone)
+                        yield replace(self._row(course, decision, partition), renews=True)
+
+    def _present(
+        self, later: tuple[Stretch, ...], after: datetime, ahead: datetime
+    ) -> set[tuple[datetime, str | None]]:
+        return {
+            (slot.instant, partition)
+            for stretch in later
+            for slot in stretch.between(after, ahead)
+            for partition in stretch.job.partitions or (None,)
+        }

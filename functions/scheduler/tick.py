@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
 
 from functions.kit.clock import Clock
 from functions.kit.logging import get_logger
+from functions.records.heartbeats import SchedulerState
 from functions.records.stores import Stores
-from functions.scheduler.plan import LATE, Broken, Planned, PlannedRow, Window, Withheld, plan
-from functions.scheduler.rows import RowWriter, Written
+from functions.scheduler.courses import Course, courses
+from functions.scheduler.plan import Planned, PlannedRow, made_up, plan, superseded
+from functions.scheduler.rows import RowWriter
 from functions.scheduler.settings import SchedulerSettings
-from functions.scheduler.versions import agreed_state
+from functions.scheduler.tally import Tally
+from functions.scheduler.versions import Versions
+from functions.scheduler.windows import LATE, Window
 from functions.schedules.definitions import BadDefinition, Definitions
 
 FAR_AHEAD = timedelta(minutes=5)
 AHEAD_OF_CLOCK = "ahead_of_clock"
 OTHER_DEFINITIONS = "other_definitions"
 
-_SECOND = timedelta(seconds=1)
+# Beyond the lookahead: rows of a tick that ran, with other definitions, when ours were recorded.
+_STILL_WRITING = timedelta(minutes=2)
 _CHUNK = 256
 _NO_END = datetime.max.replace(tzinfo=UTC)
 
@@ -32,8 +37,9 @@ class TickReport:
     """What one tick did.
 
     `cursor` is where it left the cursor, None if it touched nothing; `moved` is False where another tick was further.
-    `late` counts rows found after their time, `withheld` slots ahead of paused jobs, `failed` names the units that have
-    no row yet, `left` says that the rest waits for the next tick.  `refused` is why nothing was done at all.
+    `late` counts rows found after their time, `withheld` jobs that are paused at a slot ahead, `joining` jobs that are
+    behind the cursor.  `failed` names units that have no row yet, `left` says that the rest waits for the next tick,
+    `refused` is why nothing was done at all.
     """
 
     now: datetime
@@ -46,23 +52,8 @@ class TickReport:
     bad: tuple[BadDefinition, ...] = ()
     cursor: datetime | None = None
     moved: bool = False
+    joining: int = 0
     refused: str | None = None
-
-
-@dataclass
-class _Tally:
-    written: int = 0
-    existed: int = 0
-    late: int = 0
-    withheld: int = 0
-    left: bool = False
-    failed: list[str] = field(default_factory=list[str])
-    bad: list[BadDefinition] = field(default_factory=list[BadDefinition])
-    held: datetime | None = None
-    """The earliest slot without a row: the cursor stays before it."""
-
-    def hold(self, slot: datetime) -> None:
-        self.held = slot if self.held is None else min(self.held, slot)
 
 
 class Scheduler:
@@ -75,6 +66,7 @@ class Scheduler:
         self._definitions = definitions
         self._clock = clock
         self._settings = settings
+        self._versions = Versions(stores.heartbeats, definitions, settings.every_s)
         self._writer = RowWriter(stores.inventory, clock)
 
     def tick(self, scheduled_time: datetime, *, stop_at: datetime = _NO_END) -> TickReport:
@@ -83,65 +75,69 @@ class Scheduler:
         Raises what the database raises where controls, cursor or version cannot be read or written: the trigger's next
         attempt does it all again.
         """
-        now, version = scheduled_time.replace(microsecond=0), self._definitions.version
+        now = scheduled_time.replace(microsecond=0)
         clock = self._clock.now()
         if now > clock + FAR_AHEAD + self._settings.skew:
             _logger.error("a tick from the future was refused", action="tick", scheduled_time=str(now))
             return TickReport(now=now, refused=AHEAD_OF_CLOCK)
-        state = agreed_state(
-            self._stores.heartbeats,
-            version,
-            start=max(now, clock.replace(microsecond=0) - LATE),  # a first trigger that comes late owes nothing either
-            now=now,
-            every_s=self._settings.every_s,
-        )
+        at = max(now, clock.replace(microsecond=0) - LATE)  # a trigger that comes late does not open the past
+        state = self._versions.agreed(now=now, at=at, ahead=at + self._settings.lookahead + _STILL_WRITING)
         if state is None:
-            _logger.warning("a tick of other definitions stopped", action="tick", definitions=version)
+            _logger.warning("a tick of other definitions stopped", action="tick", definitions=self._definitions.version)
             return TickReport(now=now, refused=OTHER_DEFINITIONS)
         until = max(now + self._settings.lookahead, state.cursor)
-        tally = self._write(Window(after=state.cursor, until=until, now=now, created_at=clock), stop_at)
-        cursor = until if tally.held is None else tally.held - _SECOND
-        moved = self._stores.heartbeats.move_cursor(
-            state, cursor, version=version, now=self._clock.now(), every_s=self._settings.every_s
-        )
-        self._writer.forget(cursor)
-        return self._report(now, tally, cursor, moved=moved)
+        window = Window(until=until, now=now, clock=clock, generation=state.generation, ahead=state.ahead)
+        self._writer.begin(state.generation)
+        past = self._versions.past(state)
+        known = list(courses(self._definitions, past, state.cursor, state.joining, until=until))
+        tally = Tally(state=state, window=window, bad=list(self._definitions.bad))
+        for course in known:
+            tally.changed.update([course.name] if course.changed else [])
+        if past:
+            self._supersede(known, window, tally, stop_at)
+        self._write(known, window, tally, stop_at)
+        return self._settle(state, window, tally)
 
-    def _write(self, window: Window, stop_at: datetime) -> _Tally:
-        tally = _Tally(bad=list(self._definitions.bad))
-        if window.until <= window.after:
-            return tally
-        controls = self._stores.controls.read_many(list(self._definitions.jobs))
-        for chunk in _chunks(plan(self._definitions, window, controls)):
+    def _supersede(self, known: list[Course], window: Window, tally: Tally, stop_at: datetime) -> None:
+        rows = list(superseded(known, window, self._definitions.version))
+        answers = self._writer.write(rows, stop_at)
+        tally.superseding(answers)
+
+    def _write(self, known: list[Course], window: Window, tally: Tally, stop_at: datetime) -> None:
+        if window.until <= tally.state.cursor and not tally.state.joining and not tally.changed:
+            return
+        jobs, version = self._definitions.jobs, self._definitions.version
+        controls = self._stores.controls.read_many(list(jobs))
+        for chunk in _chunks(plan(known, window, controls, version)):
             if tally.written >= self._settings.max_rows or self._clock.now() >= stop_at:
-                tally.left = True
-                tally.hold(chunk[0].slot)
+                tally.stop(chunk[0].slot)
                 break
             self._write_chunk(chunk, tally, stop_at)
-        return tally
+        unchanged = [job for name, job in jobs.items() if name in controls and name not in tally.changed]
+        for planned in made_up(unchanged, window, controls, version):
+            tally.written += self._writer.make_up(planned.row, stop_at)
 
-    def _write_chunk(self, chunk: list[Planned], tally: _Tally, stop_at: datetime) -> None:
-        for planned in chunk:
-            _note(planned, tally)
+    def _write_chunk(self, chunk: list[Planned], tally: Tally, stop_at: datetime) -> None:
         rows = [planned for planned in chunk if isinstance(planned, PlannedRow)]
-        answers = self._writer.write([planned.row for planned in rows], stop_at)
+        answers = self._writer.write(rows, stop_at)
         for planned, answer in zip(rows, answers, strict=True):
-            match answer:
-                case Written.NEW:
-                    tally.written += 1
-                    tally.late += planned.late
-                case Written.EXISTED:
-                    tally.existed += 1
-                case Written.FAILED:
-                    tally.failed.append(planned.row.unit_id)
-                    tally.hold(planned.slot)
-                case Written.LEFT:
-                    tally.left = True
-                    tally.hold(planned.slot)
+            tally.row(planned, answer)
+        for planned in chunk:
+            tally.other(planned)
 
-    def _report(self, now: datetime, tally: _Tally, cursor: datetime, *, moved: bool) -> TickReport:
+    def _settle(self, state: SchedulerState, window: Window, tally: Tally) -> TickReport:
+        settled = tally.settled()
+        moved = self._stores.heartbeats.move_cursor(
+            state,
+            settled.cursor,
+            now=self._clock.now(),
+            every_s=self._settings.every_s,
+            joining=settled.joining,
+            former=settled.former,
+        )
+        self._writer.forget(settled.cursor)
         report = TickReport(
-            now=now,
+            now=window.now,
             written=tally.written,
             existed=tally.existed,
             failed=tuple(tally.failed),
@@ -149,20 +145,23 @@ class Scheduler:
             withheld=tally.withheld,
             left=tally.left,
             bad=tuple(tally.bad),
-            cursor=cursor,
+            cursor=settled.cursor,
             moved=moved,
+            joining=len(settled.joining),
         )
         _logger.info(
             "ticked",
             action="tick",
-            scheduled_time=str(now),
+            scheduled_time=str(report.now),
             written=report.written,
             existed=report.existed,
             failed=len(report.failed),
             late=report.late,
             bad=[bad.job for bad in report.bad],
-            cursor=str(cursor),
+            cursor=str(report.cursor),
             moved=moved,
+            joining=sorted(settled.joining)[:10],
+            former=len(settled.former),
         )
         return report
 
@@ -177,16 +176,3 @@ def _chunks(planned: Iterator[Planned]) -> Iterator[list[Planned]]:
             chunk = []
     if chunk:
         yield chunk
-
-
-def _note(planned: Planned, tally: _Tally) -> None:
-    """Count what asks for no row."""
-    match planned:
-        case Withheld():
-            tally.withheld += 1
-            tally.hold(planned.slot)
-        case Broken():
-            tally.bad.append(BadDefinition(job=planned.job, message=planned.message))
-            _logger.error("a definition cannot be evaluated", action="plan", job=planned.job, error=planned.message)
-        case PlannedRow():
-            pass

@@ -174,10 +174,10 @@ def _verify(job: Job, pools: Mapping[str, Pool], pool_reasons: Mapping[str, str]
 
 def _catchup(fields: Fields) -> Catchup:
     catchup = Catchup(
-        policy=fields.one_of("policy", "latest"),
+        policy=fields.one_of("policy", "latest", "all", "none"),
         window_s=fields.number("window_s"),
         max=fields.number("max"),
-        order=fields.one_of("order", "oldest"),
+        order=fields.one_of("order", "oldest", "newest"),
     )
     fields.finish()
     return catchup

@@ -20,7 +20,11 @@ DEFAULT_LEASE_S = 60
 
 @dataclass(frozen=True, kw_only=True)
 class Catchup:
-    """What becomes of slots that are found late: `latest` runs the last one of `window_s` and records the others."""
+    """What becomes of slots that are late: how many of the newest run all the same.
+
+    `none`, the `latest`, or `all`, at most `max`; none that is older than `window_s`.  The others are recorded as not
+    run.  `order`: which of them begins.
+    """
 
     policy: str = "latest"
     window_s: int = 7 * rules.DAY_S

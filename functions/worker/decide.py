@@ -9,6 +9,7 @@ from functions.records.controls import Control
 from functions.records.entries import COMPLETION, Journal, Outcome, Verdict
 from functions.records.inventory import Row
 from functions.schedules.definitions import Job
+from functions.worker.lateness import CATCHUP_SKIPPED, too_late
 
 # A message that is early by no more than this waits in the worker; SQS delays are whole seconds.
 WAITS_AT_MOST = timedelta(seconds=3)
@@ -103,6 +104,8 @@ def _by_policy(row: Row, control: Control | None, journal: Journal, job: Job | N
         deadline = row.run_at + timedelta(seconds=job.start_deadline_s)
         if now > deadline:
             return Conclude(outcome=Outcome.EXPIRED, reason="start_deadline")
+    if job is not None and not started and too_late(row, job, control, now):
+        return Conclude(outcome=Outcome.SKIPPED, reason=CATCHUP_SKIPPED)
     allowed = ATTEMPTS_OF_UNKNOWN_JOB if job is None else job.attempts
     if tried >= allowed:
         return Conclude(outcome=Outcome.FAILED, reason="attempts used up")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +18,13 @@ from functions.records.entries import Outcome
 from functions.records.heartbeats import MONITOR, RELAY
 from functions.records.inventory import due_key
 from functions.records.tables import INVENTORY
-from functions.schedules.definitions import Catchup
+from functions.scheduler.courses import packed
+from functions.schedules.definitions import Catchup, Definitions
 from functions.schedules.model import Job
 from tests.support import probes
 from tests.support.calls import Call
 from tests.support.jobs import a_job
-from tests.support.permissions import ANY_HEARTBEAT, PERMISSIONS, Permission
+from tests.support.permissions import PERMISSIONS, Permission
 from tests.support.turns import Stage, a_stage, now
 
 MINUTE = timedelta(minutes=1)
@@ -59,8 +61,10 @@ def stage(moto_endpoint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 def slots(stage: Stage) -> None:
-    """An outage of half an hour, then ticks: skipped slots, a catch-up, ordinary units, a paused job."""
+    """An outage of half an hour and a deployment, then ticks: skipped slots, a catch-up, due units, a paused job."""
     began = now() - 30 * MINUTE
+    older = Definitions(version="older", jobs=stage.jobs, pools={})
+    stage.stores.heartbeats.keep_definitions(older.version, packed(older))
     stage.stores.heartbeats.first_tick(cursor=began, version="older", now=began, every_s=60)
     stage.stores.controls.write(Control(job="paused", paused=True))
     first, second = stage.tick(), stage.tick()
@@ -134,9 +138,8 @@ def the_scenario(stage: Stage) -> None:
 
 
 def allows(permission: Permission, call: Call) -> bool:
-    return (permission.action, permission.resource) == (call.action, call.resource) and (
-        permission.key in {call.key, ANY_HEARTBEAT}
-    )
+    same = (permission.action, permission.resource) == (call.action, call.resource)
+    return same and fnmatchcase(call.key, permission.key)
 
 
 def table(calls: dict[Call, int]) -> str:
@@ -204,5 +207,12 @@ def test_no_two_roles_write_one_heartbeat() -> None:
         for one in permissions
         if one.resource == "heartbeats" and one.action in WRITES
     ]
-    assert sorted({key for _, key in rows}) == ["monitor", "relay", "relay#stream", "scheduler#0", "worker#default"]
+    assert sorted({key for _, key in rows}) == [
+        "monitor",
+        "relay",
+        "relay#stream",
+        "scheduler#0",
+        "scheduler#0#*",
+        "worker#default",
+    ]
     assert len({key for _, key in rows}) == len(set(rows))

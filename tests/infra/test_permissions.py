@@ -25,6 +25,8 @@ LOOP_MODE_ROW = "relay#stream"
 SERVICE = {"logs:CreateLogStream", "logs:PutLogEvents", "xray:PutTraceSegments", "xray:PutTelemetryRecords"}
 FAILURES_BY_LAMBDA = {"scheduler": "scheduler-failures", "monitor": "monitor-failures"}
 
+OF_KEYS = {"ForAllValues:StringEquals", "ForAllValues:StringLike"}
+
 Granted = tuple[str, str, str]
 """Action, resource by this project's name, key."""
 
@@ -32,7 +34,8 @@ Granted = tuple[str, str, str]
 def granted(template: Template, function: str) -> Iterator[Granted]:
     for statement in template.statements(template.role_of(f"splitshift-prod-{function}")):
         assert statement["Effect"] == "Allow"
-        keys = statement.get("Condition", {}).get("ForAllValues:StringEquals", {}).get("dynamodb:LeadingKeys", [""])
+        conditions = statement.get("Condition", {}).items()
+        keys = next((key for name, one in conditions if name in OF_KEYS for key in one.values()), [""])
         for action in _many(statement["Action"]):
             for resource in _many(statement["Resource"]):
                 for key in _many(keys):

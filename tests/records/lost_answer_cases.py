@@ -137,6 +137,18 @@ def inventory_trigger(stores: Stores) -> Act:
 
 
 @case
+def inventory_replace(stores: Stores) -> Act:
+    stores.inventory.write(row(generation=1))
+    return lambda stores: stores.inventory.replace(row(generation=1), row(generation=2, lock="books"))
+
+
+@case
+def inventory_make_up(stores: Stores) -> Act:
+    stores.inventory.write(row(state="suppressed", reason="paused"))
+    return lambda stores: stores.inventory.make_up(row(origin="catchup"))
+
+
+@case
 def heartbeat(stores: Stores) -> Act:
     return lambda stores: stores.heartbeats.beat(RELAY, now=NOW, every_s=60, covered={"a": "b"})
 
@@ -149,7 +161,7 @@ def first_tick(stores: Stores) -> Act:
 @case
 def move_cursor(stores: Stores) -> Act:
     state = stores.heartbeats.first_tick(cursor=NOW, version="v1", now=NOW, every_s=60)
-    return lambda stores: stores.heartbeats.move_cursor(state, after(60), version="v1", now=after(60), every_s=60)
+    return lambda stores: stores.heartbeats.move_cursor(state, after(60), now=after(60), every_s=60)
 
 
 @case

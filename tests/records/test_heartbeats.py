@@ -2,7 +2,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from functions.records.heartbeats import MONITOR, RELAY, SCHEDULER, Heartbeat, SchedulerState, worker_source
+import pytest
+
+from functions.records.heartbeats import MONITOR, RELAY, SCHEDULER, Former, Heartbeat, SchedulerState, worker_source
 from functions.records.stores import Stores
 from tests.records.builders import NOW, after
 
@@ -62,7 +64,7 @@ def test_the_cursor_moves_forward_may_stay_and_never_goes_back(stores: Stores) -
     state = started(stores)
 
     def move(seconds: float, now: float) -> bool:
-        return stores.heartbeats.move_cursor(state, after(seconds), version="v1", now=after(now), every_s=60)
+        return stores.heartbeats.move_cursor(state, after(seconds), now=after(now), every_s=60)
 
     assert move(60, 61)
     assert move(60, 62)
@@ -75,10 +77,11 @@ def test_the_cursor_moves_forward_may_stay_and_never_goes_back(stores: Stores) -
 
 def test_the_cursor_is_moved_only_by_the_version_that_is_recorded(stores: Stores) -> None:
     state = started(stores)
-    assert stores.heartbeats.record_version(state, "v2", now=after(30))
+    replaced = stores.heartbeats.record_version(state, "v2", now=after(30))
+    assert replaced is not None
 
-    assert not stores.heartbeats.move_cursor(state, after(60), version="v1", now=after(61), every_s=60)
-    assert stores.heartbeats.move_cursor(state, after(60), version="v2", now=after(61), every_s=60)
+    assert not stores.heartbeats.move_cursor(state, after(60), now=after(61), every_s=60)
+    assert stores.heartbeats.move_cursor(replaced, after(60), now=after(61), every_s=60)
 
 
 def test_a_version_is_recorded_on_the_state_that_was_read_and_the_last_three_are_kept(stores: Stores) -> None:
@@ -106,11 +109,57 @@ def test_a_version_is_not_recorded_on_a_state_that_changed_since(stores: Stores)
 
 def test_rolling_back_to_an_earlier_version_is_a_change_like_any_other(stores: Stores) -> None:
     state = started(stores)
-    stores.heartbeats.record_version(state, "v2", now=after(10))
-    state = replace(state, versions=(("v2", after(10)), *state.versions))
+    replaced = stores.heartbeats.record_version(state, "v2", now=after(10))
+    assert replaced is not None
 
-    assert stores.heartbeats.record_version(state, "v1", now=after(20))
+    assert stores.heartbeats.record_version(replaced, "v1", now=after(20))
+    assert not stores.heartbeats.move_cursor(state, after(60), now=after(61), every_s=60)
 
     found = stores.heartbeats.scheduler()
     assert found is not None
     assert found.versions == (("v1", after(20)), ("v2", after(10)), ("v1", after(1)))
+
+
+def test_what_former_definitions_leave_to_do_is_kept_until_a_tick_has_done_it(stores: Stores) -> None:
+    state = started(stores)
+    stores.heartbeats.move_cursor(state, after(60), now=after(2), every_s=60)
+    deployed = stores.heartbeats.record_version(state, "v2", now=after(30), ahead=after(330))
+
+    left = Former(version="v1", ended_at=after(30), ahead=after(330))
+    assert deployed is not None
+    assert (deployed.generation, deployed.former, deployed.accounted_until) == (2, (left,), after(30))
+    worked = replace(left, worked=True)
+    joining = {"ledger": after(20)}
+    stores.heartbeats.move_cursor(deployed, after(90), now=after(40), every_s=60, joining=joining, former=(worked,))
+    found = stores.heartbeats.scheduler()
+    assert found is not None
+    assert (found.former, found.joining, found.accounted_until) == ((worked,), joining, after(90))
+    stores.heartbeats.move_cursor(deployed, after(90), now=after(41), every_s=60)
+    found = stores.heartbeats.scheduler()
+    assert found is not None
+    assert (found.former, found.joining, found.ahead) == ((), {}, after(330))
+
+
+def test_a_deployment_that_is_not_worked_in_for_minutes_excuses_no_missing_row_any_more(stores: Stores) -> None:
+    state = stores.heartbeats.record_version(started(stores), "v2", now=after(30))
+    assert state is not None
+    stores.heartbeats.move_cursor(state, after(600), now=after(329), every_s=60, former=state.former)
+    late = stores.heartbeats.scheduler()
+    assert late is not None
+    assert late.accounted_until == after(30)
+    stores.heartbeats.move_cursor(state, after(600), now=after(330), every_s=60, former=state.former)
+    later = stores.heartbeats.scheduler()
+    assert later is not None
+    assert later.accounted_until == after(600)
+
+
+@pytest.mark.parametrize("text", ["", "short", "x" * 700_000])
+def test_kept_definitions_come_back_whole_however_long_and_are_no_heartbeat(stores: Stores, text: str) -> None:
+    started(stores)
+    stores.heartbeats.keep_definitions("v1", text)
+    assert stores.heartbeats.kept_definitions("v1") == text
+    assert stores.heartbeats.kept_definitions("v2") is None
+    assert stores.heartbeats.read_all().keys() == {SCHEDULER}
+    stores.heartbeats.forget_definitions("v1")
+    assert stores.heartbeats.kept_definitions("v1") is None
+    stores.heartbeats.forget_definitions("v1")

@@ -176,3 +176,51 @@ def test_a_row_lives_as_long_as_its_evidence(database: Guarded, stores: Stores) 
 
     assert item is not None
     assert item["ttl"] == int((NOW + timedelta(days=400, seconds=3)).timestamp())
+
+
+# --- rows that give way -----------------------------------------------------------------------------------------------
+
+
+def test_what_stands_at_a_slot_is_told_to_whoever_comes_second(stores: Stores) -> None:
+    first = row(state="suppressed", reason="catchup_skipped", until=after(3_600))
+    assert stores.inventory.place(first) is None
+    assert stores.inventory.place(row(definition="v2")) == first
+    assert (first.covers(after(3_600)), first.covers(after(3_601)), first.covers(after(-1))) == (True, False, False)
+
+
+def test_a_row_that_is_replaced_leaves_or_enters_the_index_of_due_units_and_keeps_its_requests(stores: Stores) -> None:
+    due = row(generation=1, triggers=frozenset({"r-1"}))
+    gone = row(state="suppressed", reason="superseded", generation=2, created_at=after(60))
+    stores.inventory.write(due)
+    assert stores.inventory.replace(due, gone)
+    found = stores.inventory.read(UNIT)
+    assert found == row(state="suppressed", reason="superseded", generation=2, triggers=frozenset({"r-1"}))
+    assert list(stores.inventory.due_in(NOW)) == []
+
+    assert stores.inventory.replace(gone, row(generation=3))
+    found = stores.inventory.read(UNIT)
+    assert found == row(generation=3, triggers=frozenset({"r-1", "schedule-3"}))
+    assert list(stores.inventory.due_in(NOW)) == [UNIT]
+
+
+@pytest.mark.parametrize("meanwhile", [{"generation": 2}, {"state": "suppressed", "reason": "paused"}])
+def test_a_row_that_somebody_changed_meanwhile_is_not_replaced(stores: Stores, meanwhile: dict[str, object]) -> None:
+    seen = row(generation=1)
+    stores.inventory.write(row(**({"generation": 1} | meanwhile)))
+    before = stores.inventory.read(UNIT)
+    assert not stores.inventory.replace(seen, row(generation=3, lock="books"))
+    assert stores.inventory.read(UNIT) == before
+
+
+def test_only_a_slot_that_a_pause_suppressed_is_made_up_for_and_once(stores: Stores) -> None:
+    stores.inventory.write(row(state="suppressed", reason="paused"))
+    made_up = row(origin="catchup", run_at=after(600), created_at=after(600))
+    assert stores.inventory.make_up(made_up)
+    found = stores.inventory.read(UNIT)
+    assert found == row(origin="catchup", run_at=after(600), triggers=frozenset({"catchup-0"}))
+    assert not stores.inventory.make_up(row(origin="catchup", run_at=after(900)))
+    for number, other in enumerate(({"reason": "superseded"}, {"reason": "paused", "until": after(7_200)}), 1):
+        stores.inventory.write(row(unit_id=unit(number), state="suppressed", **other))
+        assert not stores.inventory.make_up(row(unit_id=unit(number), origin="catchup"))
+    assert not stores.inventory.make_up(row(unit_id=unit(9), origin="catchup"))
+    assert stores.inventory.read(unit(9)) is None

@@ -184,7 +184,7 @@ def test_a_silent_scheduler_is_told_by_its_own_source(events: Topic):
     now = datetime.now(UTC) - timedelta(minutes=10)
     state = stores().heartbeats.scheduler()
     assert state is not None
-    stores().heartbeats.move_cursor(state, state.cursor, version="v1", now=now, every_s=60)
+    stores().heartbeats.move_cursor(state, state.cursor, now=now, every_s=60)
     monitor.handler(sample("monitor.alarm"), Context())
     conditions = [json.loads(one["Message"])["condition"] for one in events.heard()]
     assert f"heartbeat#{SCHEDULER}" in conditions

@@ -70,7 +70,7 @@ def test_a_scheduler_whose_cursor_stands_still_is_silent_though_it_beats():
     assert state is not None
     for minute in range(1, 10):
         now = at(f"12:{minute:02d}")
-        world.stores.heartbeats.move_cursor(state, state.cursor, version="v1", now=now, every_s=60)
+        world.stores.heartbeats.move_cursor(state, state.cursor, now=now, every_s=60)
         world.look(f"12:{minute:02d}")
     assert ("heartbeat", SCHEDULER) in world.receiver.opened
     [told] = [incident for incident in world.receiver.incidents if incident.reason == "heartbeat"]
@@ -256,7 +256,7 @@ def tick_as(world: World, version: str, when: str) -> None:
     state = world.stores.heartbeats.scheduler()
     assert state is not None
     cursor = max(state.cursor, at(when))
-    assert world.stores.heartbeats.move_cursor(state, cursor, version=version, now=at(when), every_s=60)
+    assert world.stores.heartbeats.move_cursor(state, cursor, now=at(when), every_s=60)
 
 
 def test_slots_that_other_definitions_owed_are_not_missed():

@@ -62,5 +62,5 @@ def test_a_function_with_no_time_left_leaves_the_rows_to_the_next_tick(names: di
 
 def test_rows_that_cannot_be_written_make_the_run_a_failure(names: dict[str, str], moto_endpoint: str):
     client("dynamodb", moto_endpoint).delete_table(TableName=names["inventory"])
-    with pytest.raises(scheduler.RowsMissingError, match="10 rows"):
+    with pytest.raises(scheduler.RowsMissingError, match="2 rows"):
         scheduler.handler({"scheduled_time": to_text(this_minute())}, Context())

@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from functions.records.controls import Control
-from functions.records.database import Item
-from functions.records.tables import INVENTORY
+from functions.records.database import Item, Put
+from functions.records.tables import CONTROLS, HEARTBEATS, INVENTORY
+from functions.scheduler.tally import MOST_JOINING
 from functions.schedules.definitions import parse
 from tests.support.aws import document
 from tests.support.databases import Dying, FailingRows, Interrupted, KilledError, Meeting, Recording
@@ -53,7 +54,7 @@ def test_b01_whatever_happens_to_ticks_the_rows_are_those_of_every_slot_each_onc
         _happen(world, at, what, n)
     end = at + minutes(1)
     world.tick(end)
-    assert set(world.rows) == expected(NOON, end + minutes(5))
+    assert sorted(world.accounted()) == sorted(expected(NOON, end + minutes(5)))
     assert world.cursor == end + minutes(5)
     assert sorted(filter(None, written)) == sorted(world.rows)
     for row in world.rows.values():
@@ -168,7 +169,7 @@ def test_invariant_9_a_scheduler_killed_at_any_write_is_replaced_without_a_trace
         assert world.cursor == unharmed.cursor
         if deaths < at:
             break
-    assert deaths == len(unharmed.rows) + 2  # the first tick's state, each row, the cursor
+    assert deaths == len(unharmed.rows) + 3  # the definitions, the first tick's state, each row, the cursor
 
 
 def test_a_tick_that_comes_after_a_further_one_does_nothing_and_moves_nothing_back():
@@ -221,9 +222,20 @@ def test_b07_a_first_trigger_that_comes_hours_late_makes_nothing_of_the_past_eit
 # --- every slot is accounted for -------------------------------------------------------------------------------------
 
 
-def test_invariant_2_after_an_outage_of_a_week_every_slot_has_its_row_and_one_is_made_up_for():
-    """Invariant 2: due, or suppressed with a reason.  The work of one tick is bounded, and the next goes on."""
-    world = World(job("quarter", "*/15 * * * *"), max_rows=300)
+def test_invariant_2_after_an_outage_of_a_week_every_slot_is_accounted_for_and_one_is_made_up_for():
+    """Invariant 2: due, or suppressed with a reason, in a row of its own or in that of its day."""
+    world = World(job("quarter", "*/15 * * * *"))
+    world.tick(NOON)
+    back = NOON + minutes(60 * 24 * 7)
+    report = world.tick(back)
+    assert sorted(world.accounted()) == sorted(unit_ids("quarter", every(15, NOON, back + minutes(5))))
+    reasons = [row.reason or row.origin for row in world.rows.values()]
+    assert reasons == ["catchup_skipped"] * 8 + ["catchup", "schedule"]
+    assert (report.written, world.cursor) == (10, back + minutes(5))
+
+
+def test_invariant_2_the_work_of_one_tick_is_bounded_and_the_next_goes_on():
+    world = World(job("quarter", "*/15 * * * *", policy="all", most=10_000), max_rows=300)
     world.tick(NOON)
     back, ticks = NOON + minutes(60 * 24 * 7), 0
     while world.cursor != back + minutes(ticks + 4):
@@ -231,14 +243,13 @@ def test_invariant_2_after_an_outage_of_a_week_every_slot_has_its_row_and_one_is
         assert report.written <= 300 + 256
         ticks += 1
     assert ticks == 2
-    assert set(world.rows) == unit_ids("quarter", every(15, NOON, back + minutes(6)))
-    reasons = [row.reason or row.origin for row in world.rows.values()]
-    assert reasons == ["catchup_skipped"] * 670 + ["catchup", "schedule"]
+    assert sorted(world.accounted()) == sorted(unit_ids("quarter", every(15, NOON, back + minutes(6))))
+    assert {row.state for row in world.rows.values()} == {"due"}
 
 
 def test_invariant_2_a_tick_out_of_time_moves_the_cursor_only_past_what_is_written():
     """Invariant 2: the cursor is the instant up to which every slot has a row."""
-    world = World(job("ledger"))
+    world = World(job("ledger", policy="all", most=10_000))
     world.tick(NOON)
     slow = Interrupted(world.memory, 30, lambda: world.clock.step(60))
     back = NOON + minutes(120)
@@ -249,19 +260,49 @@ def test_invariant_2_a_tick_out_of_time_moves_the_cursor_only_past_what_is_writt
     assert world.cursor < back
     assert set(world.rows) >= unit_ids("ledger", every(1, NOON, world.cursor))
     world.tick(back + minutes(1))
-    assert set(world.rows) == unit_ids("ledger", every(1, NOON, back + minutes(6)))
+    assert sorted(world.accounted()) == sorted(unit_ids("ledger", every(1, NOON, back + minutes(6))))
 
 
-def test_a_row_that_cannot_be_written_holds_the_cursor_and_is_written_by_the_next_tick():
-    world = World(job("ledger"))
+def test_a_row_that_cannot_be_written_keeps_back_its_own_job_only_and_is_written_by_the_next_tick():
+    world = World(job("ledger"), job("other"))
     lost = "ledger@2026-11-29T12:03:00Z"
     report = world.tick(NOON, database=FailingRows(world.memory, lambda unit_id: unit_id == lost))
-    assert report.failed == (lost,)
-    assert set(world.rows) == unit_ids("ledger", every(1, NOON, NOON + minutes(5))) - {lost}
-    assert world.cursor == NOON + timedelta(minutes=2, seconds=59)
+    assert (report.failed, report.joining) == ((lost,), 1)
+    everything = unit_ids("ledger", every(1, NOON, NOON + minutes(5))) | unit_ids(
+        "other", every(1, NOON, NOON + minutes(5))
+    )
+    assert set(world.rows) == everything - unit_ids("ledger", [NOON + minutes(n) for n in (3, 4, 5)])
+    assert world.cursor == NOON + minutes(5)
+    assert world.state.joining == {"ledger": NOON + timedelta(minutes=2, seconds=59)}
     again = world.tick(NOON + minutes(1))
-    assert (again.failed, again.written, again.existed) == ((), 2, 2)
-    assert set(world.rows) == unit_ids("ledger", every(1, NOON, NOON + minutes(6)))
+    assert (again.failed, again.written, again.existed, again.joining) == ((), 5, 0, 0)
+    assert set(world.rows) == everything | unit_ids("ledger", [NOON + minutes(6)]) | unit_ids(
+        "other", [NOON + minutes(6)]
+    )
+
+
+def test_when_the_table_is_out_of_reach_all_wait_and_none_is_forgotten():
+    """More jobs than may have a cursor of their own."""
+    jobs = [job(f"job-{n}", "3 12 * * *") for n in range(MOST_JOINING + 1)]
+    world = World(*jobs)
+    report = world.tick(NOON, database=FailingRows(world.memory, lambda _: True))
+    assert (len(report.failed), report.joining) == (len(jobs), 0)
+    assert world.cursor == NOON + timedelta(minutes=2, seconds=59)
+    world.tick(NOON + minutes(1))
+    assert len(world.rows) == len(jobs)
+
+
+def test_h06_a_control_that_cannot_be_read_keeps_back_its_own_job_only():
+    """What cannot be read of a pause widens it; nobody else's slots wait for its repair."""
+    world = World(job("ledger", "*/2 * * * *"), job("other", "*/2 * * * *"))
+    world.tick(NOON)
+    world.memory.put(Put(CONTROLS.name, {"name": "ledger", "paused": True, "until": "garbage"}))
+    world.tick(NOON + minutes(6))
+    ledger = [line for line, row in zip(world.slots, world.rows.values(), strict=True) if row.job == "ledger"]
+    assert ledger == ["12:02 schedule", "12:04 schedule", "12:06 paused"]
+    assert {unit for unit, row in world.rows.items() if row.job == "other"} == unit_ids(
+        "other", every(2, NOON, NOON + minutes(11))
+    )
 
 
 def test_a_pause_loses_no_slot_neither_while_it_lasts_nor_where_it_ends():
@@ -270,7 +311,7 @@ def test_a_pause_loses_no_slot_neither_while_it_lasts_nor_where_it_ends():
     world.tick(NOON)
     world.stores.controls.write(Control(job="ledger", paused=True))
     withheld = [world.tick(NOON + minutes(minute)).withheld for minute in range(1, 8)]
-    assert withheld == [1, 1, 2, 2, 3, 2, 3]
+    assert withheld == [1] * 7
     world.stores.controls.write(Control(job="ledger", paused=False))
     world.tick(NOON + minutes(8))
     ledger = [line for line, row in zip(world.slots, world.rows.values(), strict=True) if row.job == "ledger"]
@@ -318,43 +359,6 @@ def test_invariant_11_a_definition_that_breaks_while_it_is_evaluated_stops_no_ot
     assert world.cursor == NOON + minutes(5)
 
 
-# --- deployments -----------------------------------------------------------------------------------------------------
-
-
-def test_a_deployment_is_recorded_before_its_rows_and_an_old_bundles_late_tick_stops():
-    world = World(job("ledger"))
-    old, new = world.definitions, definitions(job("triage"), version="v2")
-    world.tick(NOON)
-    world.tick(NOON + minutes(10), of=new)
-    report = world.tick(NOON + minutes(9), of=old, delay=minutes(2))
-    assert report.refused == "other_definitions"
-    state = world.stores.heartbeats.scheduler()
-    assert state is not None
-    assert [version for version, _ in state.versions] == ["v2", "v1"]
-    assert {row.job for row in world.rows.values() if row.slot > NOON + minutes(5)} == {"triage"}
-
-
-def test_a_roll_back_is_a_deployment_like_any_other():
-    world = World(job("ledger"))
-    world.tick(NOON)
-    world.tick(NOON + minutes(1), of=definitions(job("triage"), version="v2"))
-    report = world.tick(NOON + minutes(2))
-    assert report.refused is None
-    assert "ledger@2026-11-29T12:07:00Z" in world.rows
-
-
-def test_the_cursor_is_not_moved_by_definitions_that_were_replaced_meanwhile():
-    world = World(job("ledger"))
-    world.tick(NOON)
-    newer = definitions(job("triage"), version="v2")
-    overtaken = Interrupted(world.memory, 2, lambda: world.tick(NOON + minutes(1), of=newer))
-    report = world.tick(NOON + minutes(1), database=overtaken, of=definitions(job("ledger"), version="v1"))
-    assert not report.moved
-    state = world.stores.heartbeats.scheduler()
-    assert state is not None
-    assert state.versions[0][0] == "v2"
-
-
 # --- what the scheduler touches --------------------------------------------------------------------------------------
 
 
@@ -370,6 +374,8 @@ def test_the_scheduler_touches_the_inventory_the_controls_and_its_own_row_only()
         ("write", "heartbeats"),
         ("write", "inventory"),
     }
+    keys = {item["source"] for item in world.memory.scan(HEARTBEATS.name)}
+    assert keys == {"scheduler#0", "scheduler#0#v1#0", "scheduler#0#v2#0"}
     assert set(world.stores.heartbeats.read_all()) == {"scheduler#0"}
 
 

@@ -2,7 +2,7 @@
 
 Actions are IAM's: a transaction is judged by each of its writes, a batch of messages as one of them.  Resources are
 this project's names: a table, `table/index`, `table/stream`, a queue, a topic.  `key` is the item that a heartbeat's
-writer may touch (IAM's `dynamodb:LeadingKeys`); readers may read every one.
+writer may touch (IAM's `dynamodb:LeadingKeys`), or how it begins; readers may read every one.
 """
 
 from __future__ import annotations
@@ -35,9 +35,24 @@ def _heartbeat(action: str, key: str, why: str) -> Permission:
 
 SCHEDULER = (
     *_table("inventory", PutItem="a row per slot, on condition that there is none"),
+    Permission(
+        action="dynamodb:UpdateItem",
+        resource="inventory",
+        why="rows ahead of a deployment give way, and a paused slot is made up for",
+        unseen="only where an edit finds rows ahead, or a pause ends",
+    ),
     *_table("controls", BatchGetItem="which jobs are paused"),
     _heartbeat("GetItem", "scheduler#0", "its cursor and the definitions recorded"),
     _heartbeat("UpdateItem", "scheduler#0", "moves the cursor, which is its heartbeat"),
+    _heartbeat("GetItem", "scheduler#0#*", "the definitions that were replaced"),
+    _heartbeat("UpdateItem", "scheduler#0#*", "keeps its definitions for the next to be compared with"),
+    Permission(
+        action="dynamodb:DeleteItem",
+        resource="heartbeats",
+        key="scheduler#0#*",
+        why="forgets definitions of long ago",
+        unseen="only by the fourth deployment",
+    ),
 )
 
 RELAY = (

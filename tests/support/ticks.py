@@ -7,7 +7,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from functions.kit.clock import SettableClock
+from functions.kit.instants import to_text
 from functions.records.database import Database
+from functions.records.heartbeats import SchedulerState
 from functions.records.inventory import Row, from_item
 from functions.records.memory import MemoryDatabase
 from functions.records.stores import Stores
@@ -15,6 +17,7 @@ from functions.records.tables import INVENTORY
 from functions.scheduler.settings import SchedulerSettings
 from functions.scheduler.tick import Scheduler, TickReport
 from functions.schedules.definitions import Catchup, Definitions, Job, Pool
+from functions.schedules.slots import between
 
 SKEW = timedelta(seconds=5)
 NOON = datetime(2026, 11, 29, 12, 0, tzinfo=UTC)
@@ -24,14 +27,22 @@ def minutes(count: float) -> timedelta:
     return timedelta(minutes=count)
 
 
-def job(name: str, *schedules: str, window_s: int = 7 * 86_400, **fields: Any) -> Job:
+def job(
+    name: str,
+    *schedules: str,
+    policy: str = "latest",
+    window_s: int = 7 * 86_400,
+    most: int = 100,
+    order: str = "oldest",
+    **fields: Any,
+) -> Job:
     return Job(
         name=name,
         schedules=schedules or ("* * * * *",),
         run="example:main",
         owner="tests",
         complete_within_s=3600,
-        catchup=Catchup(window_s=window_s),
+        catchup=Catchup(policy=policy, window_s=window_s, max=most, order=order),
         **fields,
     )
 
@@ -69,10 +80,28 @@ class World:
         """`12:01 due`, `12:00 paused`…, by time."""
         return [f"{row.slot:%H:%M} {row.reason or row.origin}" for row in self.rows.values()]
 
+    def accounted(self, *jobs: Job) -> list[str]:
+        """The unit of each slot that has a row or lies in the range of one, as often as that is so."""
+        known = {one.name: one for one in jobs} or self.definitions.jobs
+        return [unit_id for row in self.rows.values() for unit_id in accounted_by(row, known[row.job])]
+
+    @property
+    def state(self) -> SchedulerState:
+        state = self.stores.heartbeats.scheduler()
+        assert state is not None
+        return state
+
     @property
     def cursor(self) -> datetime | None:
         state = self.stores.heartbeats.scheduler()
         return None if state is None else state.cursor
+
+
+def accounted_by(row: Row, by: Job) -> list[str]:
+    if row.until is None:
+        return [row.unit_id]
+    place = row.unit_id.partition("@")[0]
+    return [f"{place}@{to_text(slot.instant)}" for slot in between(by, row.slot - timedelta(seconds=1), row.until)]
 
 
 def unit_ids(name: str, instants: Sequence[datetime], partitions: Sequence[str] = ()) -> set[str]:

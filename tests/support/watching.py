@@ -103,7 +103,7 @@ class World:
                     place = f"{job.name}/{partition}" if partition else job.name
                     if f"{place}@{slot.instant:%Y-%m-%dT%H:%M:%SZ}" not in self.forgotten:
                         self.row(job, slot.instant, now, partition)
-        self.stores.heartbeats.move_cursor(state, now + LOOKAHEAD, version="v1", now=now, every_s=60)
+        self.stores.heartbeats.move_cursor(state, now + LOOKAHEAD, now=now, every_s=60)
 
     def row(self, job: Job, slot: datetime, now: datetime, partition: str | None = None, **changes: Any) -> str:
         place = f"{job.name}/{partition}" if partition else job.name

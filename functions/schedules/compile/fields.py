@@ -146,13 +146,13 @@ class Retries(_Table):
 
 
 class CatchupFields(_Table):
-    policy: Annotated[str, _choice("latest", later=("all", "none"))] = "latest"
-    """What runs of the slots that were missed."""
+    policy: Annotated[str, _choice("latest", "all", "none")] = "latest"
+    """How many of the newest run of the slots that are late, whatever made them so."""
     window: Annotated[int, _seconds("window_s")] = 7 * rules.DAY_S
     """Older ones are recorded as not run."""
     max: Annotated[int, Field(ge=RANGES["max"][0], le=RANGES["max"][1])] = 100
     """At most so many."""
-    order: Annotated[str, _choice("oldest", later=("newest",))] = "oldest"
+    order: Annotated[str, _choice("oldest", "newest")] = "oldest"
     """Which comes first."""
 
 

@@ -140,7 +140,7 @@ def world() -> World:
     known_since = SLOT - 2 * DAY
     state = beats.first_tick(cursor=known_since, version="v1", now=known_since, every_s=60)
     world.clock.step(10)
-    assert beats.move_cursor(state, SLOT + timedelta(minutes=5), version="v1", now=world.clock.now(), every_s=60)
+    assert beats.move_cursor(state, SLOT + timedelta(minutes=5), now=world.clock.now(), every_s=60)
     beats.beat(RELAY, now=world.clock.now(), every_s=60)
     beats.beat(MONITOR, now=world.clock.now(), every_s=60, covered={"cursor": "2026-11-29T05:58:00Z"})
     return world

@@ -19,6 +19,7 @@ from functions.cli.retries import retry
 from functions.records.entries import Verdict
 from functions.records.states import State
 from functions.records.units import read_unit
+from functions.schedules.definitions import Catchup
 from functions.sdk import GiveUp, Retry, Run
 from tests.support.operators import Town, a_minutely, after
 from tests.support.worlds import Crash, a_charge
@@ -252,7 +253,7 @@ def test_a_slot_is_as_its_last_retry_is(town: Town) -> None:
 
 
 def test_late_is_what_succeeded_after_its_promise_began_late_or_was_caught_up() -> None:
-    town = Town(a_minutely(start_grace_s=300, complete_within_s=1200))
+    town = Town(a_minutely(start_grace_s=300, complete_within_s=1200, catchup=Catchup(policy="all", max=5)))
     working(town, {1: lambda _: town.clock.step(1260)})
     town.tick(after(0))
     town.tick(after(1))

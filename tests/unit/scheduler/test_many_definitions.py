@@ -8,7 +8,9 @@ from datetime import datetime
 
 import pytest
 
-from functions.scheduler.plan import Window, plan
+from functions.scheduler.courses import courses
+from functions.scheduler.plan import plan
+from functions.scheduler.windows import Window
 from functions.schedules.definitions import Definitions
 from functions.schedules.quiet import forget
 from tests.support.ticks import NOON, definitions, job, minutes
@@ -34,9 +36,9 @@ def ten_thousand() -> Definitions:
 
 def seconds_of_a_tick(known: Definitions, now: datetime) -> float:
     """The processor's, for the window that a tick of a minute looks at.  Nothing is due in it."""
-    window = Window(after=now + minutes(4), until=now + minutes(5), now=now, created_at=now)
+    window = Window(until=now + minutes(5), now=now, clock=now)
     begun = time.process_time()
-    assert list(plan(known, window, {})) == []
+    assert list(plan(courses(known, [], now + minutes(4), {}, until=window.until), window, {}, known.version)) == []
     return time.process_time() - begun
 
 

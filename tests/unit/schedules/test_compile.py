@@ -194,6 +194,16 @@ def test_one_wrong_field_hides_no_other_and_each_is_told_at_its_line(project: Pr
     assert by_field["catchup.window"] == 'write "1h30m"'
 
 
+@pytest.mark.parametrize("policy", ["none", "latest", "all"])
+@pytest.mark.parametrize("order", ["oldest", "newest"])
+def test_every_catch_up_policy_is_compiled_and_read_back(project: Project, policy: str, order: str) -> None:
+    project.write(SMALL + f'catchup = {{ policy = "{policy}", order = "{order}" }}')
+    compiled = project.compile()
+    assert compiled.errors == ()
+    [job] = parse(compiled.document).jobs.values()
+    assert (job.catchup.policy, job.catchup.order) == (policy, order)
+
+
 @pytest.mark.parametrize(
     "line",
     [
@@ -207,8 +217,6 @@ def test_one_wrong_field_hides_no_other_and_each_is_told_at_its_line(project: Pr
         'review = { by = ["ann"] }',
         'overlap = "skip"',
         'overlap = "cancel_running"',
-        'catchup = { policy = "all" }',
-        'catchup = { order = "newest" }',
         "alert = { failures = 2 }",
         "alert = { of = 2 }",
     ],

@@ -46,7 +46,7 @@ BAD: Mapping[str, Any] = {
     "complete_within_s": [600, None],
     "overlap": ["skip", "cancel_running", 5],
     "lock": ["{owner}", "a b", "x-{partition}"],
-    "catchup": [{"policy": "all", "window_s": 60, "max": 1, "order": "oldest"}, {"policy": "latest"}, None],
+    "catchup": [{"policy": "some", "window_s": 60, "max": 1, "order": "oldest"}, {"policy": "latest"}, None],
     "severity": ["urgent"],
     "drill": [1, "yes"],
     "enabled": [None],

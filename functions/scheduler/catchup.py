@@ -1,0 +1,143 @@
+"""What becomes of slots that were found late: pure.
+
+The policy of the job says how many of the newest are made up for: `none`, the `latest`, or `all` up to `max`, none of
+them older than `window`.  The others do not run.  Days of them share one row, cut at the end of each day in UTC:
+
+    start ──────────────────── last_ranged ────────────── last_late ──── now
+      a row per day of skipped │ a row per skipped slot   │ on time
+                        made up for: a row each, wherever they lie
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from functions.records.controls import Control
+from functions.records.inventory import PAUSED
+from functions.scheduler.courses import Course, Stretch
+from functions.scheduler.windows import Window, day_end
+from functions.schedules.slots import Slot
+from functions.schedules.zones import load_zone
+
+CATCHUP_SKIPPED = "catchup_skipped"
+APART = timedelta(seconds=1)
+"""Units that are made up for may start so far apart, in the order that the job asks for."""
+
+_SECOND = timedelta(seconds=1)
+_FIRST_LOOK = timedelta(minutes=10)
+# So long after a pause ticks look whether its slots are made up for.
+_RESUMED = timedelta(minutes=10)
+# Longer before a day than any repetition that a clock change leaves in it.
+_CLOCK_CHANGE = timedelta(hours=26)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decision:
+    """What becomes of one slot, for every partition alike; `origin` None means that it has no row yet.
+
+    `until`: of every slot up to then, too.  `turn` is its place among those that are made up for.
+    """
+
+    slot: datetime
+    stretch: Stretch
+    origin: str | None = "schedule"
+    reason: str | None = None
+    until: datetime | None = None
+    late: bool = False
+    turn: int = 0
+
+
+def late_slots(course: Course, window: Window, control: Control | None) -> Iterator[Decision]:
+    """Every slot up to `last_late`, by time."""
+    chosen = _newest(course, window, control)
+    ranged = min(window.last_ranged, chosen[0] - _SECOND) if chosen else window.last_ranged
+    yield from _ranges(course, window, ranged, control)
+    turns = {slot: turn for turn, slot in enumerate(chosen if _oldest_first(course) else reversed(chosen))}
+    for slot, stretch in course.between(ranged, window.last_late):
+        if slot.instant in turns:
+            turn = turns[slot.instant]
+            yield Decision(slot=slot.instant, stretch=stretch, origin="catchup", late=True, turn=turn)
+        else:
+            yield Decision(slot=slot.instant, stretch=stretch, reason=_why_not(slot, control), late=True)
+
+
+def made_up_after_pause(course: Course, window: Window, control: Control) -> Iterator[Decision]:
+    """The slots of a pause that has just ended which the policy makes up for.  They have rows already, suppressed."""
+    ended = control.running_since(window.now)
+    if ended is None or ended <= window.now - _RESUMED:
+        return
+    chosen = _newest(course, window, control, until=ended - _SECOND)
+    for turn, slot in enumerate(chosen if _oldest_first(course) else reversed(chosen)):
+        if control.paused_at(slot):
+            yield Decision(slot=slot, stretch=course.stretches[0], origin="catchup", late=True, turn=turn)
+
+
+def _oldest_first(course: Course) -> bool:
+    return course.job is None or course.job.catchup.order == "oldest"
+
+
+def _newest(course: Course, window: Window, control: Control | None, until: datetime | None = None) -> list[datetime]:
+    """The slots that are made up for, rising.  Looks no further back than it must."""
+    if course.job is None or (control is not None and control.paused_at(window.now)):
+        return []
+    catchup = course.job.catchup
+    most = {"none": 0, "latest": 1}.get(catchup.policy, catchup.max)
+    oldest = window.now - timedelta(seconds=catchup.window_s) - _SECOND
+    last = window.last_late if until is None else until
+    oldest = max(oldest, min((stretch.after for stretch in course.stretches), default=last))
+    span = _FIRST_LOOK
+    while most:
+        found = [slot.instant for slot, _ in course.between(max(last - span, oldest), last) if slot.state == "due"]
+        if len(found) >= most or last - span <= oldest:
+            return found[-most:]
+        span *= 4
+    return []
+
+
+def _why_not(slot: Slot, control: Control | None) -> str:
+    if slot.reason is not None:
+        return slot.reason
+    return PAUSED if control is not None and control.paused_at(slot.instant) else CATCHUP_SKIPPED
+
+
+def _ranges(course: Course, window: Window, until: datetime, control: Control | None) -> Iterator[Decision]:
+    """Rows for what is not run, one for all slots of a day that have the same reason.
+
+    Where a row of former definitions may stand in the midst of them, each slot is told by itself.
+    """
+    for stretch in course.stretches:
+        end = stretch.end(until)
+        position = stretch.after
+        while (first := next(stretch.between(position, end), None)) is not None:
+            if window.ahead is not None and first.instant <= window.ahead:
+                position = first.instant
+            else:
+                position = min(day_end(first.instant), end)
+            yield from _day(stretch, first, position, control)
+
+
+def _day(stretch: Stretch, first: Slot, end: datetime, control: Control | None) -> Iterator[Decision]:
+    """`first` and what follows up to `end`.  An ordinary day costs two slots, however many it has."""
+    if _one_reason(stretch, first.instant, end, control):
+        several = next(stretch.between(first.instant, end), None) is not None
+        yield _skipped(stretch, first, control, end if several else None)
+        return
+    slots = stretch.between(first.instant - _SECOND, end)
+    runs = [list(run) for _, run in itertools.groupby(slots, key=lambda slot: _why_not(slot, control))]
+    for run, following in itertools.zip_longest(runs, runs[1:]):
+        until = following[0].instant - _SECOND if following else end
+        yield _skipped(stretch, run[0], control, until if len(run) > 1 else None)
+
+
+def _one_reason(stretch: Stretch, first: datetime, end: datetime, control: Control | None) -> bool:
+    """Whether neither a clock change nor a pause can make slots of the day differ."""
+    zone = load_zone(stretch.job.timezone)
+    steady = (first - _CLOCK_CHANGE).astimezone(zone).utcoffset() == end.astimezone(zone).utcoffset()
+    return steady and (control is None or control.steady_between(first, end))
+
+
+def _skipped(stretch: Stretch, slot: Slot, control: Control | None, until: datetime | None) -> Decision:
+    return Decision(slot=slot.instant, stretch=stretch, reason=_why_not(slot, control), until=until, late=True)

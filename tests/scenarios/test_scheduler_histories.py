@@ -1,0 +1,273 @@
+"""Random histories of the scheduler against an oracle that counts minutes and shares no code with it.
+
+Ticks are lost, doubled, killed, late by hours, one within another, of an old bundle, by a clock that is 20 minutes off;
+jobs are deployed, edited, deleted and made anew, paused and resumed.  Whatever happens: every slot that some definition
+had while it held is accounted for, exactly once, and nothing else runs.
+
+`SPLITSHIFT_HISTORIES=20000` plays as many.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+from zlib import crc32
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from functions.records.database import Item
+from functions.records.inventory import Row
+from functions.records.tables import HEARTBEATS
+from functions.schedules.definitions import Definitions
+from tests.support.databases import Dying, FailingRows, Interrupted, KilledError
+from tests.support.ticks import NOON, World, definitions, job, minutes
+
+HISTORIES = int(os.environ.get("SPLITSHIFT_HISTORIES", "2000"))
+# From 23:00 on: many outages cross the end of a day.
+START = NOON.replace(hour=23)
+BEGUN = timedelta(seconds=10)
+EVERY = {"* * * * *": 1, "*/7 * * * *": 7, "rate(4 minutes)": 4, "0 * * * *": 60}
+
+Definition = tuple[str, tuple[str, ...], int, str]
+
+
+@dataclass(frozen=True)
+class Step:
+    """`n` is the minutes of an outage, the write at which something happens, or how late a tick comes."""
+
+    what: str
+    n: int
+    jobs: Mapping[str, Definition] = field(default_factory=dict[str, Definition])
+
+
+DEFINITION = st.tuples(
+    st.sampled_from(sorted(EVERY)),
+    st.sampled_from([(), ("eu",), ("eu", "us")]),
+    st.integers(1, 2),
+    st.sampled_from(["latest", "none", "all"]),
+)
+JOBS = st.dictionaries(st.sampled_from(["a", "b"]), DEFINITION, min_size=1)
+TICKS = ["once", "once", "once", "lost", "outage", "twice", "hours late", "within", "killed", "fails", "clock"]
+STEPS = st.one_of(
+    st.builds(Step, st.sampled_from(TICKS), st.integers(1, 40)),
+    st.builds(Step, st.sampled_from(["deploy", "old bundle", "old within"]), st.integers(1, 12), JOBS),
+    st.builds(Step, st.sampled_from(["pause", "resume"]), st.integers(0, 1)),
+)
+
+
+class History:
+    """One installation, and what its scheduler recorded: which definitions held from when."""
+
+    def __init__(self, jobs: Mapping[str, Definition]) -> None:
+        self.at = START
+        self.world = World(now=START)
+        self.bundles: list[tuple[Mapping[str, Definition], Definitions]] = []
+        self.recorded: list[tuple[Mapping[str, Definition], datetime]] = []
+        self.paused: set[str] = set()
+        self.out_of_reach = False
+        self.worked_in: dict[int, datetime] = {}
+        self.world.memory.on_change = self._on_change
+        self.deploy(jobs)
+        self.tick()
+
+    def deploy(self, jobs: Mapping[str, Definition]) -> None:
+        made = [
+            job(name, schedule, partitions=places, payload={"edit": edit}, policy=policy, most=3)
+            for name, (schedule, places, edit, policy) in sorted(jobs.items())
+        ]
+        self.bundles.append((jobs, definitions(*made, version=f"v{len(self.bundles)}")))
+
+    def tick(self, *, delay: timedelta = timedelta(), bundle: int = -1, **how: Any) -> None:
+        self.world.clock.set(self.at + delay)
+        self.world.scheduler(of=self.bundles[max(bundle, -len(self.bundles))][1], **how).tick(self.at)
+
+    def play(self, step: Step) -> None:
+        """A minute later; after an outage, or where a tick comes late, hours."""
+        before = self.at
+        self.at += minutes(step.n * 5 if step.what in {"outage", "hours late"} else 1)
+        match step.what:
+            case "deploy" | "old bundle" | "old within":
+                self.deploy(step.jobs)
+                self._deployed(step)
+            case "pause" | "resume":
+                self._control("ab"[step.n], pause=step.what == "pause")
+            case "hours late":
+                now, self.at = self.at, before + minutes(1)
+                self.tick(delay=now - self.at)
+                self.at = now
+            case "lost" | "outage":
+                return
+            case _:
+                self._trouble(step)
+
+    def _deployed(self, step: Step) -> None:
+        """A tick by the new bundle, and perhaps one by the old, before it or around it."""
+        if step.what == "old within":
+            meanwhile = Interrupted(self.world.memory, step.n, self.tick)
+            self.tick(bundle=-2, database=meanwhile)
+            return
+        self.tick()
+        if step.what == "old bundle":
+            self._beside(minutes(step.n % 3), bundle=-2)
+
+    def _trouble(self, step: Step) -> None:
+        memory = self.world.memory
+        match step.what:
+            case "twice":
+                self.tick()
+                self.tick(delay=minutes(step.n % 3))
+            case "within":
+                self.tick(database=Interrupted(memory, step.n, lambda: self._beside(minutes(step.n % 4))))
+            case "killed":
+                with suppress(KilledError):
+                    self.tick(database=Dying(memory, step.n, after=step.n % 2 == 0))
+            case "fails":
+                self.out_of_reach = True
+                self.tick(database=FailingRows(memory, lambda unit_id: crc32(unit_id.encode()) % 3 == step.n % 3))
+            case "clock":
+                self.tick(delay=minutes(20 if step.n % 2 else -20))
+            case _:
+                self.tick()
+
+    def end(self) -> None:
+        """Nobody is paused any more, and the trigger comes as it should."""
+        for name in ("a", "b"):
+            self._control(name, pause=False)
+        self.at += minutes(45)  # past what a clock far ahead may have recorded
+        for _ in range(3):
+            self.at += minutes(1)
+            self.tick()
+
+    def _beside(self, earlier: timedelta, bundle: int = -1) -> None:
+        now, self.at = self.at, self.at - earlier
+        self.tick(delay=earlier, bundle=bundle)
+        self.at = now
+
+    def _control(self, name: str, *, pause: bool) -> None:
+        def how(control: Any) -> Any:
+            if pause:
+                self.paused.add(name)
+                return control.pause(self.at, until=None, reason=None, by="ann")
+            return control.resume(self.at, by="ann")
+
+        self.world.stores.controls.change(name, how)
+
+    def _on_change(self, table: str, old: Item | None, new: Item | None) -> None:
+        if table != HEARTBEATS.name or new is None or "versions" not in new:
+            return
+        if old is None or old.get("generation") != new["generation"]:
+            newest = new["versions"][0]
+            jobs = next(jobs for jobs, known in self.bundles if known.version == newest["version"])
+            self.recorded.append((jobs, datetime.fromisoformat(newest["recorded_at"])))
+        if "former" not in new:
+            for number, (_, at) in enumerate(self.recorded):
+                self.worked_in.setdefault(number, max(self.world.clock.now(), at))
+
+    # --- the oracle ---------------------------------------------------------------------------------------------------
+
+    def owed(self, until: datetime) -> dict[tuple[str, datetime], set[int]]:
+        """(place, slot) → the edits with which it may run: of the definition that had it, or of a later one."""
+        found: dict[tuple[str, datetime], set[int]] = {}
+        ends = [at for _, at in self.recorded[1:]] + [until]
+        for number, ((jobs, at), end) in enumerate(zip(self.recorded, ends, strict=True)):
+            for name, (schedule, places, _, _) in jobs.items():
+                edits = {later[name][2] for later, _ in self.recorded[number:] if name in later}
+                for slot in _minutes(EVERY[schedule], at, min(end, until)):
+                    found |= {(place, slot): edits for place in _places(name, places)}
+        return found
+
+    def taken_away(self, place: str, slot: datetime) -> bool:
+        """Whether a deployment after the slot's own definitions has no such place any more."""
+        name = place.partition("/")[0]
+        later = [jobs for jobs, at in self.recorded if at >= slot]
+        return any(name not in jobs or place not in _places(name, jobs[name][1]) for jobs in later)
+
+    def left_alone(self, place: str) -> bool:
+        """Whether rows that were written ahead may not have been replaced in time by those of the next definition."""
+        return self.out_of_reach or place.partition("/")[0] in self.paused
+
+    def left_over(self) -> dict[tuple[str, datetime], bool]:
+        """What definitions may have written ahead of their end; True where a worker may have had it in hand when the
+        change was worked in: only then are all of these suppressed.
+        """
+        found: dict[tuple[str, datetime], bool] = {}
+        for number, ((jobs, _), (_, at)) in enumerate(zip(self.recorded, self.recorded[1:], strict=False), 1):
+            for name, (schedule, places, _, _) in jobs.items():
+                for slot in _minutes(EVERY[schedule], at, at + minutes(60)):
+                    begun = slot <= self.worked_in[number] + BEGUN
+                    for place in _places(name, places):
+                        found[place, slot] = found.get((place, slot), False) or begun
+        return found
+
+
+def _place(row: Row) -> str:
+    return row.unit_id.partition("@")[0]
+
+
+def _places(name: str, partitions: Sequence[str]) -> list[str]:
+    return [f"{name}/{partition}" for partition in partitions] or [name]
+
+
+def _minutes(step: int, after: datetime, until: datetime) -> Iterator[datetime]:
+    """Whole minutes in (after, until] since 1970 that the step divides, counted one by one."""
+    at = after.replace(second=0) + minutes(1)
+    while at <= until:
+        of_hour = step != 4
+        if (at.minute if of_hour else int(at.timestamp()) // 60) % step == 0:
+            yield at
+        at += minutes(1)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def quiet() -> Iterator[None]:
+    """Hundreds of thousands of lines that nobody reads."""
+    logging.disable(logging.CRITICAL)
+    yield
+    logging.disable(logging.NOTSET)
+
+
+@pytest.mark.slow
+@given(jobs=JOBS, steps=st.lists(STEPS, min_size=1, max_size=8))
+@settings(
+    max_examples=HISTORIES,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    phases=[Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink],
+)
+def test_every_slot_of_every_definition_is_accounted_for_once_and_nothing_else_runs(
+    jobs: Mapping[str, Definition], steps: list[Step]
+):
+    history = History(jobs)
+    for step in steps:
+        history.play(step)
+    history.end()
+    judge(history)
+
+
+def judge(history: History) -> None:
+    state = history.world.state
+    assert (state.former, state.joining, state.cursor) == ((), {}, history.at + minutes(5))
+    rows = list(history.world.rows.values())
+    single = {(_place(row), row.slot): row for row in rows if row.until is None}
+    ranges = [(_place(row), row) for row in rows if row.until is not None]
+    owed, left_over = history.owed(state.cursor), history.left_over()
+    for (place, slot), edits in owed.items():
+        own = [row for where, row in ranges if where == place and row.covers(slot)]
+        own += [single[place, slot]] if (place, slot) in single else []
+        assert len(own) == 1, f"{place} {slot} is accounted for {len(own)} times"
+        if own[0].reason in {"superseded", "deleted"}:
+            assert history.taken_away(place, slot), f"{place} {slot} was owed and is {own[0].reason}"
+        if own[0].state == "due" and not history.left_alone(place):
+            assert own[0].payload["edit"] in edits or left_over.get((place, slot)) is True
+    for row in rows:
+        place = _place(row)
+        if (place, row.slot) not in owed:
+            assert (place, row.slot) in left_over, f"{row.unit_id} was nobody's slot"
+            assert row.state == "suppressed" or left_over[place, row.slot], f"{row.unit_id} runs for nobody"

@@ -1,0 +1,102 @@
+"""When a unit by schedule that was held up does not start any more."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from functions.records.controls import Control, Pause
+from functions.records.entries import Attempt, Ending, Journal, Outcome
+from functions.records.inventory import Row
+from functions.schedules.definitions import Catchup, Job
+from functions.worker.decide import Conclude, Start, decide
+from functions.worker.lateness import too_late
+from tests.support.jobs import a_job
+
+NOON = datetime(2026, 11, 29, 12, 0, tzinfo=UTC)
+
+
+def minutes(count: float) -> timedelta:
+    return timedelta(minutes=count)
+
+
+def quarterly(policy: str = "latest", window_s: int = 7 * 86_400, **fields: Any) -> Job:
+    return a_job("*/15 * * * *", catchup=Catchup(policy=policy, window_s=window_s), **fields)
+
+
+def row(**fields: Any) -> Row:
+    base: dict[str, Any] = {
+        "unit_id": "nightly@2026-11-29T12:00:00Z",
+        "job": "nightly",
+        "partition": None,
+        "slot": NOON,
+        "run_at": NOON,
+        "lock": "nightly",
+        "origin": "schedule",
+        "created_at": NOON,
+    }
+    return Row(**(base | fields))
+
+
+def late(policy: str, after: float, **fields: Any) -> bool:
+    return too_late(row(**fields), quarterly(policy), None, NOON + minutes(after))
+
+
+@pytest.mark.parametrize("policy", ["none", "latest", "all"])
+def test_up_to_five_minutes_are_not_late(policy: str):
+    assert not late(policy, 5)
+
+
+def test_with_none_a_unit_that_waited_longer_does_not_start():
+    assert late("none", 5.1)
+
+
+def test_with_latest_it_starts_until_a_later_slot_is_as_late():
+    """12:15 is five minutes late at 12:20: then that one is the newest, and this one is left out."""
+    assert not late("latest", 19.9)
+    assert late("latest", 20)
+
+
+def test_with_all_it_starts():
+    assert not late("all", 600)
+
+
+@pytest.mark.parametrize("policy", ["latest", "all"])
+def test_none_starts_that_is_older_than_the_window(policy: str):
+    job = quarterly(policy, window_s=600)
+    assert not too_late(row(), job, None, NOON + minutes(10))
+    assert too_late(row(), job, None, NOON + minutes(10.1))
+
+
+def test_a_unit_that_was_made_up_for_is_late_by_its_own_time():
+    """Written at noon for a slot of the morning: it is not late at noon."""
+    made_up = row(origin="catchup", slot=NOON - minutes(180), run_at=NOON)
+    assert not too_late(made_up, quarterly(), None, NOON + minutes(5))
+    assert too_late(made_up, quarterly(), None, NOON + minutes(6))
+
+
+def test_a_later_slot_that_a_pause_keeps_from_running_does_not_take_its_place():
+    """Else none of them would run."""
+    pause = Control(job="nightly", earlier=(Pause(since=NOON + minutes(10), until=NOON + minutes(40)),))
+    assert not too_late(row(), quarterly(), pause, NOON + minutes(40))
+    assert too_late(row(), quarterly(), pause, NOON + minutes(50))
+
+
+@pytest.mark.parametrize("origin", ["manual", "backfill", "drill", "canary"])
+def test_what_a_person_asked_for_is_never_late(origin: str):
+    assert not late("none", 600, origin=origin)
+
+
+def test_nor_is_what_waited_for_approval():
+    assert not late("none", 600, needs_review=True)
+
+
+def test_a_late_unit_ends_as_skipped_with_the_reason_and_one_that_began_goes_on():
+    now = NOON + minutes(30)
+    fresh = decide(row(), None, Journal(unit_id="u"), quarterly(), now)
+    assert fresh == Conclude(outcome=Outcome.SKIPPED, reason="catchup_skipped")
+    tried = Attempt(owner="o", ending=Ending.ERROR, started=NOON, finished=NOON + minutes(1))
+    begun = decide(row(), None, Journal(unit_id="u", attempts=(tried,)), quarterly(), now)
+    assert isinstance(begun, Start)
