@@ -60,12 +60,6 @@ def between(job: Job, after: datetime, until: datetime) -> Iterator[Slot]:
         yield from _between(job, after, until)
 
 
-def known_quiet(job: Job, after: datetime, until: datetime) -> bool:
-    """Whether this process has seen that there is no slot in (after, until]; costs nothing, evaluates nothing."""
-    quiet = quiet_stretch(key_of(job))
-    return quiet is not None and quiet.after <= after and until < quiet.before
-
-
 def previous(job: Job, slot: datetime) -> datetime | None:
     """The due slot before: where the window of a unit begins.  Without one, an earlier `starts`, or else None."""
     for span in _LOOK_BACK:

@@ -115,6 +115,20 @@ def test_parallel_ticks_that_see_an_outage_differently_account_for_each_slot_onc
     assert any(row.origin == "catchup" for row in world.rows.values())
 
 
+def test_a_tick_that_stops_half_way_leaves_the_cursor_outside_of_every_range():
+    """One job's day is a range, and the other's is far too many rows for a tick."""
+    ranged, single = job("ranged", policy="none"), job("single", policy="all", most=10_000)
+    world = World(ranged, single, max_rows=1)
+    world.tick(NOON)
+    back, ticks = NOON + minutes(660), 0
+    while world.cursor != back + minutes(ticks + 4):
+        world.tick(back + minutes(ticks))
+        ticks += 1
+    assert ticks > 2
+    slots = [NOON + minutes(n) for n in range(1, 660 + ticks + 5)]
+    assert sorted(world.accounted()) == sorted(unit_ids("ranged", slots) | unit_ids("single", slots))
+
+
 def test_b10_ticks_a_few_milliseconds_short_of_their_minute_lose_none():
     """B10: at 0, 59.995 and 119.99 s: no guard on the time that has passed, only slots without a row."""
     world = World(job("ledger"))
