@@ -32,6 +32,8 @@ COMMANDS = {
     "pause": "pause",
     "resume": "resume",
     "decide": "decide",
+    "reconcile": "reconcile",
+    "audit": "audit",
     "diff": "diff",
     "drill": "drill",
 }

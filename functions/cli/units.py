@@ -74,7 +74,7 @@ def command(
       splitshift units --since 12h --problems --json
     """  # noqa: D301  \b is click's mark for lines that stay as they are
     stage = find_stage(**where_to_look)
-    jobs = _jobs(stage, job)
+    jobs = jobs_named(stage, job)
     window = window_of(stage, jobs.get(job) if job else None, since, until)
     wanted = Wanted(states=frozenset(states), owner=owner, problems=problems)
     now = stage.clock.now()
@@ -103,7 +103,7 @@ def window_of(stage: Stage, job: Job | None, since: str | None, until: str | Non
     return Window(since=start, until=end)
 
 
-def _jobs(stage: Stage, name: str | None) -> Mapping[str, Job]:
+def jobs_named(stage: Stage, name: str | None) -> Mapping[str, Job]:
     """A job that is not defined any more still has its units."""
     jobs = stage.definitions.jobs
     if name is None:

@@ -153,3 +153,34 @@ def test_texts_fit_a_hundred_columns(run: Run) -> None:
         assert ran.code == 0
         assert "Examples:" in ran.out
         assert max(map(len, ran.out.splitlines())) <= 100
+
+
+@pytest.mark.usefixtures("installed")
+def test_reconcile_tells_bad_rows_by_file_and_line_and_a_wrong_file_is_one_error(run: Run, tmp_path: Path) -> None:
+    log = tmp_path / "log.csv"
+    log.write_text("key,time\nk1\n")
+    compared = run("reconcile", "regions", "--log", str(log), "--json")
+    assert compared.code == 1
+    assert compared.document["bad_rows"] == [{"line": 2, "problem": "has no time"}]
+    assert f"{log}:2: has no time" in compared.err
+
+    log.write_text("key,time\n")
+    assert run("reconcile", "regions", "--log", str(log), "--since", "1m").code == 0
+    log.write_text("id\n")
+    refused = run("reconcile", "regions", "--log", str(log))
+    assert (refused.code, refused.out, len(refused.err.splitlines())) == (1, "", 1)
+
+
+@pytest.mark.usefixtures("installed")
+def test_audit_writes_evidence_once_and_verifies_it(run: Run, tmp_path: Path) -> None:
+    unit_id = run("trigger", "charge", "--key", "audited", "--json").document["unit_id"]
+    out = tmp_path / "evidence.zip"
+    written = run("audit", unit_id, "--out", str(out), "--json")
+    assert (written.code, written.document["unit_id"]) == (0, unit_id)
+    checked = run("audit", "--verify", str(out), "--json")
+    assert checked.code == 0
+    assert checked.document == {"ok": True, "unit_id": unit_id, "sha256": written.document["sha256"], "problems": []}
+    again = run("audit", unit_id, "--out", str(out))
+    assert (again.code, "is not overwritten" in again.err) == (1, True)
+    assert run("audit", unit_id).code == 2
+    assert run("audit", unit_id, "--verify", str(out)).code == 2

@@ -1,0 +1,156 @@
+"""A receiver's own log, row by row, however long the file is: when it applied something, and under which key.
+
+    CSV     a header that names its columns, then a row per line      key,time
+                                                                      9f2c41…,2026-11-30T06:39:02Z
+    JSONL   an object per line                                        {"key": "9f2c41…", "time": "2026-11-30T06:39:02Z"}
+
+A row that cannot be read is told by its line, and hides no other.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+from functions.kit.errors import FinalError
+from functions.kit.instants import from_text
+
+LONGEST_LINE = 65_536
+_LONGEST_KEY = 512
+
+Columns = Callable[[str], Mapping[str, Any]]
+
+
+class BadLogError(FinalError):
+    """A file of which no row can be read."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Applied:
+    """The receiver applied something once."""
+
+    line: int
+    key: str
+    at: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
+class BadRow:
+    line: int
+    problem: str
+
+
+class _BadRowError(Exception):
+    """Its text says what is wrong."""
+
+
+def rows(path: Path, *, key: str = "key", time: str = "time") -> Iterator[Applied | BadRow]:
+    """In the file's order; one line is in memory at a time.
+
+    Raises BadLogError for a file that is neither .csv nor .jsonl, cannot be opened, or is a CSV without these columns.
+    """
+    reader = {".csv": _csv, ".jsonl": _jsonl, ".ndjson": _jsonl}.get(path.suffix.lower())
+    if reader is None:
+        raise BadLogError(f"{path} is neither .csv nor .jsonl: write one row per line, with a key and a time")
+    try:
+        with path.open("rb") as file:
+            lines = _lines(file)
+            columns = reader(lines, path, (key, time))
+            for number, line in lines:
+                if isinstance(line, _BadRowError) or line.strip():
+                    yield _row(number, line, columns, key, time)
+    except OSError as error:
+        raise BadLogError(f"{path} cannot be read: {error.strerror}") from error
+
+
+Lines = Iterator[tuple[int, str | _BadRowError]]
+
+
+def _lines(file: BinaryIO) -> Lines:
+    """Numbered from 1, without their ends; one that is too long, or no UTF-8, is its error."""
+    number = 0
+    while raw := file.readline(LONGEST_LINE):
+        number += 1
+        if len(raw) == LONGEST_LINE and not raw.endswith(b"\n"):
+            while (rest := file.readline(LONGEST_LINE)) and not rest.endswith(b"\n"):
+                pass
+            yield number, _BadRowError(f"is longer than {LONGEST_LINE} bytes")
+            continue
+        try:
+            yield number, raw.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
+        except UnicodeDecodeError:
+            yield number, _BadRowError("is no UTF-8")
+
+
+def _row(number: int, line: str | _BadRowError, columns: Columns, key: str, time: str) -> Applied | BadRow:
+    try:
+        if isinstance(line, _BadRowError):
+            raise line
+        found = columns(line)
+        return Applied(line=number, key=_key(found, key), at=_instant(found, time))
+    except _BadRowError as error:
+        return BadRow(line=number, problem=str(error))
+
+
+def _key(row: Mapping[str, Any], name: str) -> str:
+    value = row.get(name)
+    if not isinstance(value, str) or not value.strip():
+        raise _BadRowError(f"has no {name}")
+    if len(value) > _LONGEST_KEY:
+        raise _BadRowError(f"its {name} is longer than {_LONGEST_KEY} characters")
+    return value.strip()
+
+
+def _instant(row: Mapping[str, Any], name: str) -> datetime:
+    value = row.get(name)
+    if not isinstance(value, str) or not value.strip():
+        raise _BadRowError(f"has no {name}")
+    try:
+        return from_text(value.strip())
+    except ValueError:
+        raise _BadRowError(f"its {name} is no time with an offset: write it like 2026-11-30T06:39:02Z") from None
+
+
+def _csv(lines: Lines, path: Path, wanted: tuple[str, ...]) -> Columns:
+    names = _names(next((line for _, line in lines), ""))
+    missing = [name for name in wanted if name not in names]
+    if missing:
+        raise BadLogError(
+            f"{path}: its first line names no column {' and no column '.join(missing)}: "
+            "write a header, or say with --key-field and --time-field what they are called"
+        )
+    return lambda line: dict(zip(names, _cells(line), strict=False))
+
+
+def _names(header: str | _BadRowError) -> list[str]:
+    try:
+        return [] if isinstance(header, _BadRowError) else [name.strip() for name in _cells(header)]
+    except _BadRowError:
+        return []
+
+
+def _cells(line: str) -> list[str]:
+    try:
+        return next(csv.reader([line], strict=True), list[str]())
+    except csv.Error as error:
+        raise _BadRowError(f"is no CSV: {error}") from None
+
+
+def _jsonl(lines: Lines, path: Path, wanted: tuple[str, ...]) -> Columns:
+    del lines, path, wanted
+
+    def columns(line: str) -> Mapping[str, Any]:
+        try:
+            found: Any = json.loads(line)
+        except (ValueError, RecursionError):
+            raise _BadRowError("is no JSON") from None
+        if not isinstance(found, dict):
+            raise _BadRowError("is no JSON object")
+        return cast("dict[str, Any]", found)
+
+    return columns
