@@ -93,6 +93,11 @@ class Calls:
         self.stopped: Stop | None = None
 
     @property
+    def token(self) -> int:
+        """The attempt's fencing token: higher than that of every attempt before it."""
+        return self._tools.claim.token
+
+    @property
     def states(self) -> tuple[EffectState, ...]:
         """Effects (not steps) in the order of their calls."""
         return tuple(self._states.values())
@@ -111,13 +116,21 @@ class Calls:
         item: Any,
         timeout: float,
         find: Callable[[str], Any] | None,
+        honoured_for: float | None = None,
     ) -> Any:
         if not timeout > 0:
             raise FinalError(f"timeout={timeout:g} is no time for a call: write the seconds that it can last")
         key = self._new_key(name, item)
         label = name if item is None else f"{name}[{bounded(str(item)[:_ITEM_SHOWN])}]"
         self._tools.guard.ensure(timeout)
-        entry = Call(label=label, key=key, payload=payload_hash(arguments), repeatable=repeatable, find=find)
+        entry = Call(
+            label=label,
+            key=key,
+            payload=payload_hash(arguments),
+            repeatable=repeatable,
+            honoured_for=honoured_for,
+            find=find,
+        )
         state = EffectState(label=label, key=key, state=UNKNOWN, at=self._tools.clock.now())
 
         def called() -> Any:

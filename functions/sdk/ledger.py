@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from aws_lambda_powertools.utilities.idempotency.exceptions import IdempotencyItemAlreadyExistsError
@@ -47,12 +47,16 @@ class Claim:
 
 @dataclass(frozen=True, kw_only=True)
 class Call:
-    """One effect or step.  `find` asks the receiver what became of an earlier call; it needs the key only."""
+    """One effect or step.  `find` asks the receiver what became of an earlier call; it needs the key only.
+
+    `honoured_for`: the seconds, from the first call on, for which the receiver knows a key again; None: for good.
+    """
 
     label: str
     key: str
     payload: str | None
     repeatable: bool
+    honoured_for: float | None = None
     find: Callable[[str], Any] | None = None
 
 
@@ -74,6 +78,8 @@ class LedgerLayer(BasePersistenceLayer):
             if found is None:
                 return
             self._judge(found)
+            if self._call.honoured_for is not None:
+                wanted = replace(wanted, called_at=found.called_at)  # the time counts from the first call
             found = self._effects.take_over(found, wanted)
         if found is not None:
             self._judge(found)
@@ -90,7 +96,7 @@ class LedgerLayer(BasePersistenceLayer):
             raise _already(found)
         if found.token >= self._claim.token:
             raise LeaseGone(f"effect {self._call.label} is in the hands of a later attempt")
-        if self._call.repeatable:
+        if self._call.repeatable and self._is_known_again(found):
             return
         word = self._claim.words.get((found.key, found.owner))
         if word is Verdict.DID_NOT_HAPPEN:
@@ -100,6 +106,10 @@ class LedgerLayer(BasePersistenceLayer):
         if self._call.find is None:
             raise HoldNeeded(found)
         self._ask(found, self._call.find)
+
+    def _is_known_again(self, found: EffectRecord) -> bool:
+        honoured_for = self._call.honoured_for
+        return honoured_for is None or (self._clock.now() - found.called_at).total_seconds() < honoured_for
 
     def _ask(self, found: EffectRecord, find: Callable[[str], Any]) -> None:
         try:

@@ -8,12 +8,14 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from functions.kit.clock import SettableClock
+from functions.kit.logging import get_logger
 from functions.records.database import Database
 from functions.records.effects import EffectRecord, Effects
 from functions.records.entries import Verdict
 from functions.records.leases import Lease, Leases
 from functions.sdk.calls import Calls, Tools
 from functions.sdk.ledger import Claim
+from functions.sdk.run import Run, Window
 from functions.worker.keepalive import KeepAlive
 from tests.support.worlds import CHARGE, SKEW, SLOT, Context
 
@@ -84,6 +86,22 @@ class Attempt:
     @property
     def owner(self) -> str:
         return self.keep_alive.lease.owner
+
+    @property
+    def run(self) -> Run:
+        return Run(
+            unit_id=CHARGE,
+            job="charge",
+            partition=None,
+            slot=SLOT,
+            window=Window(start=SLOT - timedelta(days=1), end=SLOT),
+            payload={},
+            attempt=1,
+            deadline=self.keep_alive.deadline,
+            log=get_logger("job"),
+            calls=self.calls,
+            guard=self.keep_alive,
+        )
 
     def effect(
         self,

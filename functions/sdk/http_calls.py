@@ -1,0 +1,159 @@
+"""One HTTP request as an effect: it carries the key and the fencing token, is over in time, and its answer is read for
+what it says about the effect.
+
+    2xx                                  applied
+    4xx other than 409                   certainly not applied
+    no connection was made               certainly not applied
+    409, 5xx, 3xx, no answer, cut off    unknown: under the same key it may be sent again, if the receiver honours keys
+
+A 409 is what receivers answer while an earlier request with the key is still at work.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import urlsplit
+
+import urllib3
+from urllib3.exceptions import ConnectTimeoutError, HTTPError, NewConnectionError
+
+from functions.kit.errors import FinalError
+from functions.sdk.errors import EffectUnknownError, NotApplied
+from functions.sdk.results import MAX_RESULT_BYTES
+
+KEY_HEADER = "Idempotency-Key"
+TOKEN_HEADER = "X-Fencing-Token"  # noqa: S105 - the name of a header
+METHODS = ("POST", "PUT", "PATCH", "DELETE")
+_OURS = {KEY_HEADER.lower(), TOKEN_HEADER.lower()}
+_CHUNK = 65_536
+
+
+class RequestRefusedError(NotApplied):
+    """The receiver refused the request (4xx other than 409) and did nothing.  `body` is what it answered."""
+
+    def __init__(self, message: str, *, status: int, body: Any) -> None:
+        super().__init__(message)
+        self.status = status
+        self.body = body
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """What is sent, but for the key.  `timeout` is in seconds, for all of it."""
+
+    method: str
+    url: str
+    headers: Mapping[str, str]
+    body: bytes | None
+    timeout: float
+
+
+def request(
+    method: str,
+    url: str,
+    *,
+    headers: Mapping[str, str],
+    document: Any,
+    body: bytes | str | None,
+    token: int,
+    timeout: float,
+) -> Request:
+    """Everything that can be wrong with a request is found here, while nothing is called yet.  Raises FinalError."""
+    if method.upper() not in METHODS:
+        raise FinalError(f"{method[:20]!r} has no effect to record: write one of {', '.join(METHODS)}, or use run.step")
+    parts = urlsplit(url)
+    if parts.scheme not in {"http", "https"} or not parts.hostname or not (url.isascii() and url.isprintable()):
+        raise FinalError("run.http wants an address such as https://api.example.com/charges, percent-encoded")
+    if document is not None and body is not None:
+        raise FinalError("run.http sends json or body: write one of them")
+    sent = {} if document is None else {"Content-Type": "application/json"}
+    return Request(
+        method=method.upper(),
+        url=url,
+        headers=sent | _checked(headers) | {TOKEN_HEADER: str(token)},
+        body=_encoded(document) if body is None else body.encode() if isinstance(body, str) else body,
+        timeout=timeout,
+    )
+
+
+def _checked(headers: Mapping[str, str]) -> dict[str, str]:
+    for name, value in headers.items():
+        if name.lower() in _OURS:
+            raise FinalError(f"run.http writes {name} itself: leave it out of headers")
+        if not (name.isascii() and name.isprintable() and value.isascii() and value.isprintable()):
+            raise FinalError(f"the header {name[:40]!r} holds what HTTP cannot send: write printable ASCII")
+    return dict(headers)
+
+
+def _encoded(document: Any) -> bytes | None:
+    if document is None:
+        return None
+    try:
+        return json.dumps(document, allow_nan=False).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise FinalError(f"json={type(document).__name__} is no JSON: send text, numbers, lists and tables") from error
+
+
+def fingerprint(request: Request) -> str:
+    """Of what is sent, headers apart."""
+    return hashlib.sha256(request.body or b"").hexdigest()
+
+
+def send(request: Request, key: str) -> dict[str, Any]:
+    """`{"status": 201, "body": …}`: JSON or text.
+
+    Raises NotApplied where it certainly was not applied, and EffectUnknownError where nobody can tell.
+    """
+    until = time.monotonic() + request.timeout
+    # A connection of its own: one that was kept could be closed at the other end just as the request leaves, and then
+    # nobody would know.  No retries, and so no redirects either:
+    # the second address would be another receiver's.
+    with urllib3.PoolManager(retries=False) as pool:
+        try:
+            answer = pool.urlopen(
+                request.method,
+                request.url,
+                body=request.body,
+                headers={**request.headers, KEY_HEADER: key},
+                timeout=urllib3.Timeout(connect=request.timeout / 4, total=request.timeout),
+                preload_content=False,
+            )
+        except (NewConnectionError, ConnectTimeoutError) as error:
+            raise NotApplied(f"no connection to the receiver ({type(error).__name__})") from error
+        except HTTPError as error:
+            raise EffectUnknownError(f"the receiver gave no answer ({type(error).__name__})") from error
+        return _judged(answer.status, _body(answer, until))
+
+
+def _judged(status: int, body: Any) -> dict[str, Any]:
+    if HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES:
+        return {"status": status, "body": body}
+    refused = HTTPStatus.BAD_REQUEST <= status < HTTPStatus.INTERNAL_SERVER_ERROR
+    if refused and status != HTTPStatus.CONFLICT:
+        raise RequestRefusedError(f"the receiver refused it: {status}", status=status, body=body)
+    raise EffectUnknownError(f"the receiver answered {status}: whether it was applied is not known")
+
+
+def _body(answer: urllib3.BaseHTTPResponse, until: float) -> Any:
+    """As much as is kept, and as comes in time: the status has said what happened, and stands without it."""
+    read = b""
+    try:
+        while chunk := answer.read1(_CHUNK):
+            read += chunk
+            if len(read) > MAX_RESULT_BYTES or time.monotonic() > until:
+                return {"not_kept": f"the answer is longer than {MAX_RESULT_BYTES} bytes, or did not end in time"}
+    except HTTPError as error:
+        return {"not_kept": f"the answer broke off ({type(error).__name__})"}
+    text = read.decode(errors="replace")
+    if "json" not in answer.headers.get("Content-Type", ""):
+        return text
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
