@@ -5,10 +5,14 @@ A rule and not EventBridge Scheduler, which wakes the scheduler: one that fails 
 
 from __future__ import annotations
 
+import json
+
 import aws_cdk as cdk
 from aws_cdk import aws_events as events
 from aws_cdk import aws_events_targets as targets
 from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from functions.monitor.settings import MonitorSettings
@@ -34,6 +38,12 @@ from infra.settings import complete, environment
 from infra.stage import Stage, StageStack
 from infra.tables import Tables
 from infra.topics import Topics
+
+BATCH = 1000
+TRIES = 10
+OLDEST_RECORD_S = 3600
+# Lambda filters such records by their `dynamodb` key alone: whether it was an expiry is asked by our code.
+WAS_THERE_BEFORE = {"dynamodb": {"OldImage": {"unit_id": {"S": [{"exists": True}]}}}}
 
 
 class MonitorStack(StageStack):
@@ -74,11 +84,35 @@ class MonitorStack(StageStack):
         )
         every_minute = events.Schedule.rate(cdk.Duration.minutes(1))
         events.Rule(self, "minute", rule_name=names.of("monitor-minute"), schedule=every_minute, targets=[target])
+        self._watch_the_journal(monitor.function, tables.stream_arn(COMPLETIONS), failures)
         self.tell(environment(MonitorSettings, (), **told))
         alarms = Alarms(self, names=names, pools=stage.pools, tables=tables, topic=topics.last_resort)
         alarms.add(config.alarms, monitor.function)
         if config.dashboard:
             add_dashboard(self, names=names, pools=stage.pools, alarms=alarms.made)
+
+    def _watch_the_journal(self, function: lambda_.Function, stream_arn: str, failures: sqs.Queue) -> None:
+        mapping = lambda_.CfnEventSourceMapping
+        lambda_.CfnEventSourceMapping(
+            self,
+            "journal",
+            function_name=function.function_name,
+            event_source_arn=stream_arn,
+            starting_position="TRIM_HORIZON",
+            batch_size=BATCH,
+            # Entries that expire come here too, and each invocation is a pass: at most one a minute for each shard.
+            maximum_batching_window_in_seconds=60,
+            bisect_batch_on_function_error=True,
+            maximum_retry_attempts=TRIES,
+            maximum_record_age_in_seconds=OLDEST_RECORD_S,
+            function_response_types=["ReportBatchItemFailures"],
+            destination_config=mapping.DestinationConfigProperty(
+                on_failure=mapping.OnFailureProperty(destination=failures.queue_arn)
+            ),
+            filter_criteria=mapping.FilterCriteriaProperty(
+                filters=[mapping.FilterProperty(pattern=json.dumps(WAS_THERE_BEFORE))]
+            ),
+        )
 
 
 def allowed(tables: Tables) -> list[iam.PolicyStatement]:
@@ -94,4 +128,5 @@ def allowed(tables: Tables) -> list[iam.PolicyStatement]:
         tables.allow(INCIDENTS, "Query", index=BY_LIST),
         tables.allow(HEARTBEATS, "GetItem"),
         tables.allow_heartbeat(MONITOR, "UpdateItem"),
+        tables.allow_stream(COMPLETIONS),
     ]

@@ -111,15 +111,12 @@ class Relay(Construct):
 
 def allowed(tables: Tables, queues: Mapping[str, sqs.Queue]) -> list[iam.PolicyStatement]:
     """The failure queue is allowed with the function.  It reads what the sweep compares, and runs nothing."""
-    stream = ("DescribeStream", "GetRecords", "GetShardIterator", "ListStreams")
     return [
         tables.allow(INVENTORY, "BatchGetItem"),
         tables.allow(INVENTORY, "Query", index=BY_DUE),
         tables.allow(COMPLETIONS, "BatchGetItem", "Query"),
         tables.allow(LEASES, "BatchGetItem"),
         tables.allow_heartbeat(RELAY, "GetItem", "UpdateItem"),
-        iam.PolicyStatement(
-            actions=[f"dynamodb:{action}" for action in stream], resources=[tables.stream_arn(INVENTORY)]
-        ),
+        tables.allow_stream(INVENTORY),
         iam.PolicyStatement(actions=["sqs:SendMessage"], resources=[queue.queue_arn for queue in queues.values()]),
     ]

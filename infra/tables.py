@@ -50,5 +50,12 @@ class Tables:
             conditions={f"ForAllValues:{compared}": {"dynamodb:LeadingKeys": [source]}},
         )
 
+    def allow_stream(self, table: Table) -> iam.PolicyStatement:
+        """What Lambda's mapping asks for, in its function's name."""
+        actions = ("DescribeStream", "GetRecords", "GetShardIterator", "ListStreams")
+        return iam.PolicyStatement(
+            actions=[f"dynamodb:{action}" for action in actions], resources=[self.stream_arn(table)]
+        )
+
     def _read(self, name: str) -> str:
         return ssm.StringParameter.value_for_string_parameter(self._stack, f"{folder(self._stage)}/{name}")

@@ -21,6 +21,7 @@ from functions.kit.instants import to_text
 from functions.kit.logging import get_logger
 from functions.local.context import StandInContext
 from functions.local.loop_settings import LoopSettings
+from functions.records.tables import COMPLETIONS, INVENTORY
 
 _EXPECTED = (BotoCoreError, ClientError, SplitshiftError)
 _log = get_logger("loop")
@@ -53,22 +54,29 @@ def scheduler(settings: LoopSettings, stop: threading.Event, clock: Clock | None
 
 
 def monitor(settings: LoopSettings, stop: threading.Event) -> None:
-    from functions.monitor.handler import handler  # noqa: PLC0415 - a role loads only its own code
+    """A pass by its timer, and one more where the journal's stream shows what had been there before."""
+    from functions.local.stream import MONITORS, StreamReader  # noqa: PLC0415 - a role loads only its own code
+    from functions.monitor.handler import handler  # noqa: PLC0415
+
+    context = StandInContext(seconds=settings.tick_time_s)
+    reader = StreamReader.from_env(COMPLETIONS, MONITORS)
 
     def watch() -> None:
-        handler(
-            {"source": "aws.events", "detail-type": "Scheduled Event"}, StandInContext(seconds=settings.tick_time_s)
-        )
+        handler({"source": "aws.events", "detail-type": "Scheduled Event"}, context)
+        for batch in reader.batches():
+            if was_there := [record for record in batch.records if "OldImage" in record["dynamodb"]]:
+                handler({"Records": was_there}, context)
+            reader.done(batch, [])
 
     every(settings.monitor_every_s, watch, stop, "monitor")
 
 
 def relay(settings: LoopSettings, stop: threading.Event) -> None:
     """The stream as it comes, and the sweep each minute."""
-    from functions.local.stream import StreamReader  # noqa: PLC0415 - a role loads only its own code
+    from functions.local.stream import RELAYS, StreamReader  # noqa: PLC0415 - a role loads only its own code
     from functions.relay.handler import handler  # noqa: PLC0415
 
-    reader = StreamReader.from_env()
+    reader = StreamReader.from_env(INVENTORY, RELAYS)
     swept_at = time.monotonic()
 
     def turn() -> None:

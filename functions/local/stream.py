@@ -1,8 +1,8 @@
-"""Reads the inventory's stream as Lambda's mapping would, and keeps its position in a heartbeat row of the relay's.
+"""Reads a table's stream as Lambda's mapping would, and keeps its position in a heartbeat row of its role's.
 
 Records come in batches.  What is not reported as done with comes again in the next turn: from the first failed record
 on, or the whole batch where its handler raised.  Where the position is lost (the stream keeps a day) it goes on from
-the latest, and asks for a sweep.
+the latest, and says so: the relay sweeps then.
 """
 
 from __future__ import annotations
@@ -19,12 +19,14 @@ from functions.kit import aws
 from functions.kit.clock import Clock, SystemClock
 from functions.records.heartbeats import BadHeartbeatError, Heartbeats
 from functions.records.stores import dynamo_database, table_names
-from functions.records.tables import INVENTORY
+from functions.records.tables import Table
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodbstreams import DynamoDBStreamsClient
 
-SOURCE = "relay#stream"
+RELAYS = "relay#stream"
+MONITORS = "monitor#stream"
+"""Heartbeat rows: how far the inventory's stream was read, and the journal's."""
 _BATCH = 100
 _SAVE_EVERY_S = 5
 _FINISHED = "finished"
@@ -45,24 +47,28 @@ class Batch:
 class StreamReader:
     """`positions` holds, by shard, the sequence number of the last record that is done with."""
 
-    def __init__(self, client: DynamoDBStreamsClient, stream_arn: str, heartbeats: Heartbeats, clock: Clock) -> None:
+    def __init__(
+        self, client: DynamoDBStreamsClient, stream_arn: str, heartbeats: Heartbeats, clock: Clock, *, source: str
+    ) -> None:
         self._client = client
         self._arn = stream_arn
+        self._source = source
         self._heartbeats = heartbeats
         self._clock = clock
         self._iterators: dict[str, str | None] = {}
         self._saved_at: datetime | None = None
         self._moved = False
-        self._positions = _positions(heartbeats)
+        self._positions = _positions(heartbeats, source)
         # Without a position of ours the stream is read from its beginning: the first record of a fresh installation.
         self.position_lost = False
 
     @classmethod
-    def from_env(cls) -> StreamReader:
+    def from_env(cls, table: Table, source: str) -> StreamReader:
         clock = SystemClock()
-        table = table_names(os.environ)[INVENTORY.name]
-        arn = aws.client("dynamodb").describe_table(TableName=table)["Table"]["LatestStreamArn"]
-        return cls(aws.client("dynamodbstreams"), arn, Heartbeats(dynamo_database(clock)), clock)
+        name = table_names(os.environ)[table.name]
+        arn = aws.client("dynamodb").describe_table(TableName=name)["Table"]["LatestStreamArn"]
+        heartbeats = Heartbeats(dynamo_database(clock))
+        return cls(aws.client("dynamodbstreams"), arn, heartbeats, clock, source=source)
 
     def batches(self) -> Iterator[Batch]:
         """What is new, shard by shard; a shard that ended is left once it is read to its end."""
@@ -145,24 +151,25 @@ class StreamReader:
         now = self._clock.now()
         due = self._saved_at is None or (now - self._saved_at).total_seconds() >= _SAVE_EVERY_S
         if self._moved or due:
-            self._heartbeats.beat(SOURCE, now=now, every_s=_SAVE_EVERY_S, covered=self._positions)
+            self._heartbeats.beat(self._source, now=now, every_s=_SAVE_EVERY_S, covered=self._positions)
             self._saved_at = now
             self._moved = False
 
 
-def _positions(heartbeats: Heartbeats) -> dict[str, str]:
+def _positions(heartbeats: Heartbeats, source: str) -> dict[str, str]:
     """None where nobody kept them, or they cannot be read: what is relayed twice is absorbed."""
     try:
-        beat = heartbeats.read(SOURCE)
+        beat = heartbeats.read(source)
     except BadHeartbeatError:
         return {}
     return dict(beat.covered) if beat else {}
 
 
 def _as_lambda_sees(record: dict[str, Any]) -> dict[str, Any]:
-    """The creation time is seconds in Lambda's event, and boto3 makes it a datetime."""
+    """The creation time is seconds in Lambda's event, where boto3 makes it a datetime; names are spelled otherwise."""
     change = dict(record["dynamodb"])
     made = change.get("ApproximateCreationDateTime")
     if isinstance(made, datetime):
         change["ApproximateCreationDateTime"] = made.timestamp()
-    return record | {"dynamodb": change}
+    who = {name[0].lower() + name[1:]: value for name, value in record.get("userIdentity", {}).items()}
+    return record | {"dynamodb": change} | ({"userIdentity": who} if who else {})

@@ -5,7 +5,7 @@ It computes the slots from its own definitions, and trusts nobody's word that al
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -39,7 +39,8 @@ logger = get_logger("monitor")
 
 @dataclass(frozen=True, kw_only=True)
 class PassReport:
-    """What one pass did.  `unread` units could not be read and `unsent` messages not be sent: a later pass will.
+    """What one pass did.  `unread` units could not be read and `unsent` messages not be sent: a later pass will.  What
+    was found otherwise and could not be written down counts as unsent: only who found it can bring it again.
 
     `troubled` names what went wrong by itself: it stays watched.
     """
@@ -65,13 +66,14 @@ class Monitor:
         self._clock = clock
         self._settings = settings
 
-    def run_pass(self, now: datetime | None = None) -> PassReport:
-        """Judge everything up to now, in bounded work.
+    def run_pass(self, now: datetime | None = None, *, found: Sequence[Finding] = ()) -> PassReport:
+        """Judge everything up to now, in bounded work; tell also what was `found` otherwise.
 
         Where the monitor's own records cannot be read or written it raises and does not beat: the dead-man's switch
         outside must see that.
         """
-        return _Pass(self._stores, self._definitions, self._publisher, self._settings, now or self._clock.now()).run()
+        one = _Pass(self._stores, self._definitions, self._publisher, self._settings, now or self._clock.now())
+        return one.run(found)
 
 
 class _Pass:
@@ -85,7 +87,7 @@ class _Pass:
         self._outbox = Outbox(stores.incidents, publisher, now)
         self._troubled: set[str] = set()
 
-    def run(self) -> PassReport:
+    def run(self, found: Sequence[Finding]) -> PassReport:
         incidents, heartbeats = self._stores.incidents, self._stores.heartbeats
         # The scheduler's cursor before the rows: a row that is missing after that was not written.
         scheduler = self._scheduler()
@@ -107,6 +109,9 @@ class _Pass:
         self._troubled |= gathered.unread
         view = self._view(position, scheduler, candidates)
         cases = build_cases(self._stores, view, gathered.found, candidates, open_now)
+        for finding in found:
+            with self._alone("open", finding.subject):
+                self._outbox.open(finding)
         silent = self._judge(view, cases, open_now)
         position = view.position.heard(silent, self._now)
         ahead = advanced(position, candidates, self._now)
@@ -121,7 +126,7 @@ class _Pass:
             opened=tuple(self._outbox.opened),
             resolved=tuple(self._outbox.resolved),
             unread=len(gathered.unread),
-            unsent=self._outbox.unsent,
+            unsent=self._outbox.unsent + sum(finding.subject in self._troubled for finding in found),
             troubled=frozenset(self._troubled),
         )
 

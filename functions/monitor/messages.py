@@ -9,6 +9,7 @@ import json
 from datetime import datetime, timedelta
 
 from functions.kit.instants import to_text, to_text_ms
+from functions.monitor.journal import WHOLE
 from functions.monitor.reasons import OF_UNITS, Reason
 from functions.records.entries import bounded
 from functions.records.incidents import RESOLVED, Incident
@@ -31,6 +32,7 @@ _HEADLINES = {
     Reason.BAD_DEFINITION: "has a bad definition",
     Reason.HEARTBEAT: "is silent",
     Reason.DEFINITIONS_DIFFER: "works by other definitions than the monitor",
+    Reason.JOURNAL_CHANGED: "had its journal changed",
 }
 
 
@@ -67,7 +69,7 @@ def for_programs(incident: Incident, state: str, stage: str) -> str:
         "state": state,
         "severity": incident.severity,
         "stage": stage,
-        "unit_id": incident.subject if incident.reason in OF_UNITS else None,
+        "unit_id": incident.subject if _is_of_a_unit(incident) else None,
         "job": incident.job,
         "owner": incident.owner,
         "opened_at": to_text_ms(incident.opened_at),
@@ -103,7 +105,7 @@ def _fields(incident: Incident, state: str, stage: str, zone: str | None) -> lis
 
 
 def _next(incident: Incident, stage: str) -> str:
-    if incident.reason in OF_UNITS:
+    if _is_of_a_unit(incident):
         return f"splitshift show '{incident.subject}' --stage {stage}"
     if incident.reason == Reason.BAD_DEFINITION:
         return "splitshift check"
@@ -139,8 +141,12 @@ def _headline(incident: Incident) -> str:
     return plain(f"{about} {what}")
 
 
+def _is_of_a_unit(incident: Incident) -> bool:
+    return incident.reason in OF_UNITS or (incident.reason == Reason.JOURNAL_CHANGED and incident.subject != WHOLE)
+
+
 def _unit(incident: Incident) -> UnitId | None:
-    if incident.reason not in OF_UNITS:
+    if not _is_of_a_unit(incident):
         return None
     try:
         return parse_unit_id(incident.subject)

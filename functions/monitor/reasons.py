@@ -20,6 +20,7 @@ class Reason(StrEnum):
     BAD_DEFINITION = "bad_definition"  # no role acts on it
     HEARTBEAT = "heartbeat"  # a role is silent
     DEFINITIONS_DIFFER = "definitions_differ"  # scheduler and monitor were deployed apart
+    JOURNAL_CHANGED = "journal_changed"  # an entry that was only ever to be added was changed or removed
 
 
 OF_UNITS = frozenset(

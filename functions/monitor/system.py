@@ -16,6 +16,8 @@ from functions.schedules.definitions import Definitions
 
 # A deployment brings new definitions to scheduler and monitor within this; later than that, one was left behind.
 _DEPLOYMENT = timedelta(minutes=10)
+# What was changed stays changed: such an incident ends by itself, and the next change is a new one.
+_FACT = timedelta(days=1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,6 +70,8 @@ def over(incident: Incident, view: View, silent: frozenset[str]) -> str | None:
             return "the definition is good again, or gone"
         case Reason.DEFINITIONS_DIFFER if view.position.differs_since is None:
             return "both hold the same definitions"
+        case Reason.JOURNAL_CHANGED if view.now >= incident.opened_at + _FACT:
+            return "it was told a day ago, and nothing was changed since"
         case Reason.HEARTBEAT if incident.subject == MONITOR:
             return "passes run again" if view.position.gap_from is None else None
         case Reason.HEARTBEAT if incident.subject in view.roles and incident.subject not in silent:

@@ -17,7 +17,7 @@ from functions.records.controls import Control
 from functions.records.entries import Outcome
 from functions.records.heartbeats import MONITOR, RELAY
 from functions.records.inventory import due_key
-from functions.records.tables import INVENTORY
+from functions.records.tables import COMPLETIONS, INVENTORY
 from functions.scheduler.courses import packed
 from functions.schedules.definitions import Catchup, Definitions
 from functions.schedules.model import Job
@@ -121,6 +121,16 @@ def broken(stage: Stage) -> None:
     stage.done(stage.asked("charge"))
 
 
+def tampered(stage: Stage, unit_id: str) -> None:
+    """An entry of the journal is removed by somebody who could."""
+    assert stage.watch_the_journal() == []
+    database: Any = stage.stores.database
+    database._client.delete_item(
+        TableName=database._names[COMPLETIONS.name], Key={"unit_id": {"S": unit_id}, "entry": {"S": "completion"}}
+    )
+    assert stage.watch_the_journal() == [f"journal_changed#{unit_id}"]
+
+
 def the_scenario(stage: Stage) -> None:
     passed = now() - MINUTE
     covered = {"cursor": to_text(passed), "due": to_text(now() - 6 * MINUTE), "since": to_text(passed)}
@@ -132,6 +142,7 @@ def the_scenario(stage: Stage) -> None:
     broken(stage)
     told = stage.watch()
     assert any(recovered in condition for condition in told["resolved"]), "an end that nobody was told of"
+    tampered(stage, recovered)
 
 
 # --- what is compared -----------------------------------------------------------------------------------------------
@@ -209,6 +220,7 @@ def test_no_two_roles_write_one_heartbeat() -> None:
     ]
     assert sorted({key for _, key in rows}) == [
         "monitor",
+        "monitor#stream",
         "relay",
         "relay#stream",
         "scheduler#0",

@@ -13,7 +13,7 @@ from typing import Any, cast
 import pytest
 
 from functions.kit.clock import SettableClock
-from functions.local.stream import SOURCE, Batch, StreamReader
+from functions.local.stream import RELAYS, Batch, StreamReader
 from functions.records.heartbeats import Heartbeats
 from functions.records.inventory import Row
 from functions.records.memory import MemoryDatabase
@@ -37,7 +37,7 @@ class Stream:
 
     def reader(self) -> StreamReader:
         """A process of its own: it knows nothing but the saved position."""
-        return StreamReader(self.client, self.arn, self.heartbeats, self.clock)
+        return StreamReader(self.client, self.arn, self.heartbeats, self.clock, source=RELAYS)
 
 
 def numbered(write: Callable[[str], object]) -> Callable[[int], list[str]]:
@@ -193,12 +193,12 @@ def test_the_position_is_a_heartbeat_at_least_every_five_seconds_also_when_nothi
     for expected in (NOON, NOON, NOON + timedelta(seconds=6)):
         stream.clock.set(expected)
         turn(reader)
-        beat = stream.heartbeats.read(SOURCE)
+        beat = stream.heartbeats.read(RELAYS)
         assert beat is not None
         assert (beat.beat_at, beat.every_s) == (expected, 5)
         stream.clock.set(NOON + timedelta(seconds=4))
     turn(reader)
-    beat = stream.heartbeats.read(SOURCE)
+    beat = stream.heartbeats.read(RELAYS)
     assert beat is not None
     assert beat.beat_at == NOON + timedelta(seconds=6)
 
@@ -251,7 +251,7 @@ def test_a_shard_that_ended_is_left_once_it_is_read_and_its_successor_from_its_b
     assert turn(stream.reader()) == ["b@key:2"]
     shards.drop("shard-1")
     assert turn(stream.reader()) == []
-    beat = stream.heartbeats.read(SOURCE)
+    beat = stream.heartbeats.read(RELAYS)
     assert beat is not None
     assert set(beat.covered) == {"shard-2"}
 

@@ -16,11 +16,12 @@ ROLES = {
     "scheduler": ("scheduler", "scheduler", ("scheduler",)),
     "relay": ("worker", "relay", ("relay", "relay mapping")),
     "worker": ("worker", "worker-default", ("worker", "worker mapping")),
-    "monitor": ("monitor", "monitor", ("monitor",)),
+    "monitor": ("monitor", "monitor", ("monitor", "monitor mapping")),
 }
 # In an account Lambda's mapping reads the stream and takes the messages; the loop mode's own rows are not there.
 LOOP_MODE_ONLY = {"dynamodb:DescribeTable"}
-LOOP_MODE_ROW = "relay#stream"
+LOOP_MODE_ROWS = {"relay#stream", "monitor#stream"}
+STREAMS = {"relay": "inventory/stream", "monitor": "completions/stream"}
 # By what every function does besides: its log, the queue of its failures, X-Ray where the stage traces.
 SERVICE = {"logs:CreateLogStream", "logs:PutLogEvents", "xray:PutTraceSegments", "xray:PutTelemetryRecords"}
 FAILURES_BY_LAMBDA = {"scheduler": "scheduler-failures", "monitor": "monitor-failures"}
@@ -65,14 +66,15 @@ def _many(value: Any) -> list[Any]:
 
 def wanted(role: str) -> set[Granted]:
     of_role = [one for listed in ROLES[role][2] for one in PERMISSIONS[listed]]
-    return {as_granted(one) for one in of_role if one.action not in LOOP_MODE_ONLY and one.key != LOOP_MODE_ROW}
+    in_account = [one for one in of_role if one.action not in LOOP_MODE_ONLY and one.key not in LOOP_MODE_ROWS]
+    return {as_granted(one, role) for one in in_account}
 
 
-def as_granted(permission: Permission) -> Granted:
+def as_granted(permission: Permission, role: str) -> Granted:
     key = "" if permission.key == ANY_HEARTBEAT else permission.key
     # Lambda's mapping asks for the stream as a whole.
     of_stream = permission.action in {"dynamodb:GetRecords", "dynamodb:ListStreams"}
-    return permission.action, "inventory/stream" if of_stream else permission.resource, key
+    return permission.action, STREAMS[role] if of_stream else permission.resource, key
 
 
 @pytest.mark.parametrize("role", ROLES)

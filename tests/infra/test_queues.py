@@ -46,7 +46,7 @@ def test_e02_every_mapping_answers_for_each_message_by_itself(synthesis: Synthes
         for template in synthesis.whole(stage)
         for mapping in template.properties("AWS::Lambda::EventSourceMapping")
     ]
-    assert len(mappings) == 3 * (len(POOLS) + 1)
+    assert len(mappings) == 3 * (len(POOLS) + len(("inventory", "journal")))
     for mapping in mappings:
         assert mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
 
@@ -61,15 +61,33 @@ def test_a_pools_mapping_is_bounded_by_the_pool_and_takes_from_its_queue_at_once
     assert mapping["MaximumBatchingWindowInSeconds"] == 0
 
 
-def test_e11_the_stream_is_read_from_its_beginning_and_a_bad_record_holds_up_nothing_for_long(worker: Template) -> None:
-    mapping = mapping_of(worker, "relay")
+@pytest.mark.parametrize(
+    ("part", "function", "table"), [("worker", "relay", "inventory"), ("monitor", "monitor", "completions")]
+)
+def test_e11_a_stream_is_read_from_its_beginning_and_a_bad_record_holds_up_nothing_for_long(
+    synthesis: Synthesis, part: str, function: str, table: str
+) -> None:
+    template = synthesis.template("prod", part)
+    mapping = mapping_of(template, function)
     assert mapping["StartingPosition"] == "TRIM_HORIZON"
-    assert worker.text(mapping["EventSourceArn"]) == "</splitshift/prod/inventory-stream-arn>"
+    assert template.text(mapping["EventSourceArn"]) == f"</splitshift/prod/{table}-stream-arn>"
     assert mapping["BisectBatchOnFunctionError"] is True
     assert 0 < mapping["MaximumRetryAttempts"] <= 10
     assert 60 <= mapping["MaximumRecordAgeInSeconds"] <= 3600
-    failures = worker.resources[mapping["DestinationConfig"]["OnFailure"]["Destination"]["Fn::GetAtt"][0]]
-    assert failures["Properties"]["QueueName"] == "splitshift-prod-relay-failures"
+    failures = template.resources[mapping["DestinationConfig"]["OnFailure"]["Destination"]["Fn::GetAtt"][0]]
+    assert failures["Properties"]["QueueName"] == f"splitshift-prod-{function}-failures"
+
+
+def test_the_journals_filter_lets_through_what_had_been_there_before_and_nothing_that_is_added(
+    synthesis: Synthesis,
+) -> None:
+    monitor = synthesis.template("prod", "monitor")
+    removed = image("monitor.journal.json")
+    assert passes(monitor, removed, "monitor")
+    change = removed["dynamodb"]
+    assert passes(monitor, removed | {"dynamodb": change | {"NewImage": change["OldImage"]}}, "monitor"), "a change"
+    change["NewImage"] = change.pop("OldImage")
+    assert not passes(monitor, removed, "monitor")
 
 
 def image(event: str) -> dict[str, Any]:
@@ -99,9 +117,9 @@ def test_the_streams_filter_keeps_suppressed_rows_and_removals_from_waking_the_r
     assert not passes(worker, record)
 
 
-def passes(template: Template, record: dict[str, Any]) -> bool:
+def passes(template: Template, record: dict[str, Any], function: str = "relay") -> bool:
     """As Lambda judges: one of the filters fits.  They look at the `dynamodb` key and nothing else."""
-    filters = [json.loads(one["Pattern"]) for one in mapping_of(template, "relay")["FilterCriteria"]["Filters"]]
+    filters = [json.loads(one["Pattern"]) for one in mapping_of(template, function)["FilterCriteria"]["Filters"]]
     assert all(set(pattern) == {"dynamodb"} for pattern in filters)
     return any(fits(pattern, record) for pattern in filters)
 

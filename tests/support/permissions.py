@@ -125,6 +125,14 @@ RELAY_MAPPING = (
     _heartbeat("GetItem", "relay#stream", "loop mode: from where to read on"),
     _heartbeat("UpdateItem", "relay#stream", "loop mode: how far it has read"),
 )
+MONITOR_MAPPING = (
+    *_table("completions/stream", DescribeStream="its shards", GetShardIterator="from where to read on"),
+    Permission(action="dynamodb:GetRecords", resource="the shard of an iterator", why="what was changed"),
+    Permission(action="dynamodb:ListStreams", resource="*", why="the table's stream", unseen=_LAMBDA_ONLY),
+    *_table("completions", DescribeTable="loop mode: which stream it has"),
+    _heartbeat("GetItem", "monitor#stream", "loop mode: from where to read on"),
+    _heartbeat("UpdateItem", "monitor#stream", "loop mode: how far it has read"),
+)
 WORKER_MAPPING = (
     Permission(action="sqs:ReceiveMessage", resource="queue default", why="the next message"),
     Permission(action="sqs:DeleteMessage", resource="queue default", why="what the handler is done with"),
@@ -140,5 +148,6 @@ PERMISSIONS: dict[str, tuple[Permission, ...]] = {
     "worker": WORKER,
     "monitor": MONITOR,
     "relay mapping": RELAY_MAPPING,
+    "monitor mapping": MONITOR_MAPPING,
     "worker mapping": WORKER_MAPPING,
 }

@@ -1,4 +1,4 @@
-"""The inventory's stream: what DynamoDB would tell the relay of writes in memory."""
+"""What DynamoDB's streams would tell of writes in memory."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ from functions.records.tables import INVENTORY
 from functions.records.values import to_item
 
 
-def record(number: int, old: Item | None, new: Item | None) -> dict[str, Any]:
+def record(
+    number: int, old: Item | None, new: Item | None, keys: tuple[str, ...] = INVENTORY.key_names
+) -> dict[str, Any]:
     """A record of DynamoDB Streams with both images."""
     keyed = new or old or {}
     change: dict[str, Any] = {
-        "Keys": to_item({"unit_id": keyed["unit_id"]}),
+        "Keys": to_item({name: keyed[name] for name in keys}),
         "SequenceNumber": str(111_000_000_000_000 + number),
         "StreamViewType": "NEW_AND_OLD_IMAGES",
     }

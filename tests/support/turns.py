@@ -19,12 +19,13 @@ from functions.kit.instants import to_text
 from functions.local.context import StandInContext
 from functions.local.installation import install
 from functions.local.loop_settings import LoopSettings
-from functions.local.stream import StreamReader
+from functions.local.stream import MONITORS, RELAYS, StreamReader
 from functions.local.units import WorkerLoop
 from functions.monitor import handler as monitor
 from functions.records.entries import Outcome
 from functions.records.inventory import Row
 from functions.records.stores import Stores, dynamo_database
+from functions.records.tables import COMPLETIONS, INVENTORY
 from functions.records.unit_id import UnitId
 from functions.relay import handler as relay
 from functions.scheduler import handler as scheduler
@@ -67,7 +68,9 @@ class Stage:
             aws.client("sqs"), self.stores.heartbeats, loaded, LoopSettings.from_env(), start=self._work
         )
         with recorder.turn("relay mapping"):
-            self._reader = StreamReader.from_env()
+            self._reader = StreamReader.from_env(INVENTORY, RELAYS)
+        with recorder.turn("monitor mapping"):
+            self._journal = StreamReader.from_env(COMPLETIONS, MONITORS)
 
     def tick(self) -> dict[str, Any]:
         with self.recorder.turn("scheduler"):
@@ -97,6 +100,17 @@ class Stage:
     def watch(self) -> dict[str, Any]:
         with self.recorder.turn("monitor"):
             return monitor.handler({"source": "aws.events"}, None)
+
+    def watch_the_journal(self) -> list[str]:
+        """The incidents that its stream opened."""
+        opened: list[str] = []
+        with self.recorder.turn("monitor mapping"):
+            for batch in self._journal.batches():
+                was_there = [record for record in batch.records if "OldImage" in record["dynamodb"]]
+                with self.recorder.turn("monitor"):
+                    opened += monitor.handler({"Records": was_there}, None)["opened"] if was_there else []
+                self._journal.done(batch, [])
+        return opened
 
     def until(self, done: Callable[[], bool]) -> None:
         """Messages flow until something holds."""

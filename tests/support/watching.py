@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 from functions.kit.clock import SettableClock
 from functions.monitor.judge import Monitor, PassReport
 from functions.monitor.outbox import Publisher
+from functions.monitor.reasons import Finding
 from functions.monitor.settings import MonitorSettings
 from functions.records.database import Database
 from functions.records.entries import Attempt, Completion, Ending, Hold, Outcome
@@ -176,9 +177,16 @@ class World:
 
     # --- the monitor --------------------------------------------------------------------------------------------------
 
-    def look(self, when: str, *, database: Database | None = None, publisher: Publisher | None = None) -> PassReport:
+    def look(
+        self,
+        when: str | datetime,
+        *,
+        database: Database | None = None,
+        publisher: Publisher | None = None,
+        found: Sequence[Finding] = (),
+    ) -> PassReport:
         """One pass by a fresh process; the roles that are not silent have just beaten."""
-        now = at(when)
+        now = at(when) if isinstance(when, str) else when
         self.clock.set(max(now, self.clock.now()))
         heartbeats = self.stores.heartbeats
         if "scheduler" not in self.silent:
@@ -188,7 +196,8 @@ class World:
         if "worker" not in self.silent:
             heartbeats.beat(worker_source("default"), now=now, every_s=60)
         stores = Stores(database or self.memory, skew=SKEW, claimant=uuid.uuid4().hex)
-        return Monitor(stores, self.definitions, publisher or self.receiver, self.clock, self.settings).run_pass(now)
+        monitor = Monitor(stores, self.definitions, publisher or self.receiver, self.clock, self.settings)
+        return monitor.run_pass(now, found=found)
 
     def look_each_minute(self, first: str, last: str) -> None:
         now = at(first)
