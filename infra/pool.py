@@ -10,6 +10,7 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
+from functions.records.ended_jobs import ENDED_JOBS
 from functions.records.heartbeats import worker_source
 from functions.records.tables import COMPLETIONS, CONTROLS, EFFECTS, HEARTBEATS, INVENTORY, LEASES
 from functions.schedules.model import Pool
@@ -156,6 +157,7 @@ def allowed(tables: Tables, queue: sqs.Queue, pool: str) -> list[iam.PolicyState
         tables.allow(COMPLETIONS, "Query", "PutItem", "ConditionCheckItem"),
         tables.allow(EFFECTS, "Query", "PutItem", "UpdateItem", "DeleteItem"),
         tables.allow_heartbeat(worker_source(pool), "UpdateItem"),
+        tables.allow_heartbeat(ENDED_JOBS, "GetItem"),
         iam.PolicyStatement(actions=list(own_queue), resources=[queue.queue_arn]),
     ]
 

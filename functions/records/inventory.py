@@ -32,7 +32,9 @@ from functions.records.tables import BY_DUE, INVENTORY
 
 DUE_SHARDS = 16
 PAUSED = "paused"
-ORIGINS = frozenset({"schedule", "catchup", "backfill", "manual", "drill", "canary"})
+BY_SCHEDULE = frozenset({"schedule", "catchup"})
+ORIGINS = BY_SCHEDULE | {"backfill", "manual", "drill", "canary"}
+"""Who made a row: the schedule, at its time or late, or a person's request."""
 
 no_row_yet = Condition("no_row_yet", Absent("unit_id"))
 row_exists = Condition("row_exists", Present("unit_id"))

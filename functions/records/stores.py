@@ -15,6 +15,7 @@ from functions.records.controls import Controls
 from functions.records.database import Database
 from functions.records.dynamo import DynamoDatabase
 from functions.records.effects import Effects
+from functions.records.ended_jobs import EndedJobs
 from functions.records.heartbeats import Heartbeats
 from functions.records.incidents import Incidents
 from functions.records.inventory import Inventory
@@ -29,6 +30,10 @@ class Stores:
         self.database = database
         self.skew = skew
         self._claimant = claimant
+
+    @cached_property
+    def ended_jobs(self) -> EndedJobs:
+        return EndedJobs(self.database)
 
     @cached_property
     def inventory(self) -> Inventory:

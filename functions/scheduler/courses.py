@@ -18,6 +18,7 @@ from datetime import datetime
 from typing import Any
 
 from functions.kit.instants import from_text, to_text
+from functions.records.ended_jobs import DELETED, DISABLED, EndedJob
 from functions.schedules.definitions import Definitions, Job
 from functions.schedules.slots import Slot, between
 
@@ -131,6 +132,23 @@ def _course(name: str, job: Job | None, past: Sequence[Past], start: datetime) -
     if job is not None:
         stretches.append(Stretch(job=job, after=after))
     return Course(name=name, job=job, start=start, stretches=tuple(stretches))
+
+
+def ended_jobs(definitions: Definitions, past: Sequence[Past], generation: int) -> Iterator[EndedJob]:
+    """The jobs that deployments took away, or disabled, since definitions that the rows are not done with.
+
+    `generation` is the present definitions'.  One that only became bad is not taken for deleted.
+    """
+    bad = {one.job for one in definitions.bad}
+    held = [*(one.jobs for one in past), definitions.jobs]
+    for place, (one, following) in enumerate(zip(past, held[1:], strict=True)):
+        number = generation - len(past) + 1 + place
+        for name, job in one.jobs.items():
+            later = following.get(name)
+            if later is None and not (following is definitions.jobs and name in bad):
+                yield EndedJob(job=name, at=one.ended_at, generation=number, reason=DELETED)
+            elif later is not None and job.enabled and not later.enabled:
+                yield EndedJob(job=name, at=one.ended_at, generation=number, reason=DISABLED)
 
 
 def same(one: Job | None, other: Job | None) -> bool:

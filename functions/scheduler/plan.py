@@ -15,6 +15,7 @@ from datetime import datetime, timedelta
 
 from functions.kit.instants import EPOCH
 from functions.records.controls import Control
+from functions.records.ended_jobs import DELETED
 from functions.records.inventory import PAUSED, Row
 from functions.records.unit_id import UnitId
 from functions.scheduler.catchup import APART, Decision, late_slots, made_up_after_pause
@@ -25,7 +26,6 @@ from functions.schedules.slots import Slot, between
 from functions.schedules.spread import spread_of
 
 SUPERSEDED = "superseded"
-DELETED = "deleted"
 
 _SECOND = timedelta(seconds=1)
 

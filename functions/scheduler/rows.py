@@ -9,8 +9,9 @@ from enum import Enum
 
 from functions.kit.clock import Clock
 from functions.kit.logging import get_logger
-from functions.records.inventory import Inventory, Row
-from functions.scheduler.plan import DELETED, SUPERSEDED, PlannedRow
+from functions.records.ended_jobs import DELETED
+from functions.records.inventory import BY_SCHEDULE, Inventory, Row
+from functions.scheduler.plan import SUPERSEDED, PlannedRow
 
 PARALLEL = 16
 
@@ -145,7 +146,7 @@ def _gives_way(found: Row, row: Row, *, renews: bool) -> bool:
     A row that a deployment suppressed is begun by nobody; of a due one the planner knows.  It gives way also to its
     like: else it would bear an earlier generation, and a tick between the two could revive it.
     """
-    if found.origin not in {"schedule", "catchup"} or found.generation >= row.generation or row.until is not None:
+    if found.origin not in BY_SCHEDULE or found.generation >= row.generation or row.until is not None:
         return False
     if found.state == "due":
         return renews

@@ -11,7 +11,7 @@ from functions.kit.clock import Clock
 from functions.kit.logging import get_logger
 from functions.records.heartbeats import SchedulerState
 from functions.records.stores import Stores
-from functions.scheduler.courses import Course, courses
+from functions.scheduler.courses import Course, courses, ended_jobs
 from functions.scheduler.plan import Planned, PlannedRow, made_up, plan, superseded
 from functions.scheduler.rows import RowWriter
 from functions.scheduler.settings import SchedulerSettings
@@ -94,6 +94,8 @@ class Scheduler:
         for course in known:
             tally.changed.update([course.name] if course.changed else [])
         if past:
+            if ended := list(ended_jobs(self._definitions, past, state.generation)):
+                self._stores.ended_jobs.note(ended)
             self._supersede(known, window, tally, stop_at)
         self._write(known, window, tally, stop_at)
         return self._settle(state, window, tally)

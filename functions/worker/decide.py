@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from functions.records.controls import Control
+from functions.records.ended_jobs import DISABLED, EndedJob
 from functions.records.entries import COMPLETION, Journal, Outcome, Verdict
-from functions.records.inventory import Row
+from functions.records.inventory import BY_SCHEDULE, Row
 from functions.schedules.definitions import Job
 from functions.worker.lateness import CATCHUP_SKIPPED, too_late
 
@@ -17,8 +18,8 @@ WAITS_AT_MOST = timedelta(seconds=3)
 # be received so often in a long pause that the queue gives it up.
 PAUSE_LOOKS_AFTER = timedelta(hours=1)
 CALLED_OFF = "called off by a person"
-# An unknown job may be one whose bundle has not reached this worker yet.
-ATTEMPTS_OF_UNKNOWN_JOB = 3
+# A job that this worker's definitions do not have, and no deployment ended, is one that it does not know yet.
+UNKNOWN_LOOKS_AFTER = timedelta(minutes=1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,12 +61,20 @@ class Start:
 Decision = Repeat | Leave | Later | Conclude | Start
 
 
-def decide(row: Row, control: Control | None, journal: Journal, job: Job | None, now: datetime) -> Decision:
+def decide(
+    row: Row,
+    control: Control | None,
+    journal: Journal,
+    job: Job | None,
+    now: datetime,
+    *,
+    ended: EndedJob | None = None,
+) -> Decision:
     """The first thing that applies, in the order in which it would be wrong to look past it.
 
     The completion comes first, also one of a later version that cannot be read here: a finished unit is never
     reopened.  What a person was asked, or said, comes before any policy, and attempts are counted from the journal,
-    those that cannot be read included, never from deliveries.
+    those that cannot be read included, never from deliveries.  `ended` says which deployment ended a job of this name.
     """
     if journal.completion is not None or COMPLETION in journal.unreadable:
         return Repeat()
@@ -74,7 +83,26 @@ def decide(row: Row, control: Control | None, journal: Journal, job: Job | None,
     if journal.unread("hold", "review"):
         # A person's question or word may stand there, written by a later version: not to be run past.
         return Later(at=now + PAUSE_LOOKS_AFTER, why="a hold or review cannot be read")
-    return _by_reviews(row, journal) or _by_policy(row, control, journal, job, now) or _by_time(row, journal, now)
+    by_people = _by_reviews(row, journal)
+    if by_people is not None:
+        return by_people
+    if ended is not None and _is_over(row, ended):
+        return Conclude(outcome=Outcome.CANCELLED, reason=ended.reason)
+    if job is None:
+        return Later(at=now + UNKNOWN_LOOKS_AFTER, why="unknown job")
+    return _by_policy(row, control, journal, job, now) or _by_time(row, journal, now)
+
+
+def _is_over(row: Row, ended: EndedJob) -> bool:
+    """Whether the row is older than the end of its job: one that was deleted and made anew is another.
+
+    A disabled job has no slots, and is still there for what a person asks of it.
+    """
+    by_schedule = row.origin in BY_SCHEDULE
+    if ended.reason == DISABLED and not by_schedule:
+        return False
+    written = row.tick if by_schedule and row.tick is not None else row.created_at
+    return written <= ended.at and row.generation < ended.generation
 
 
 def _by_reviews(row: Row, journal: Journal) -> Decision | None:
@@ -92,7 +120,7 @@ def _by_reviews(row: Row, journal: Journal) -> Decision | None:
     return None
 
 
-def _by_policy(row: Row, control: Control | None, journal: Journal, job: Job | None, now: datetime) -> Decision | None:
+def _by_policy(row: Row, control: Control | None, journal: Journal, job: Job, now: datetime) -> Decision | None:
     tried = len(journal.attempts) + journal.unread("attempt")
     started = bool(tried or journal.holds)
     if control is not None and not started and (control.paused_at(now) or _slot_paused(row, control)):
@@ -100,14 +128,13 @@ def _by_policy(row: Row, control: Control | None, journal: Journal, job: Job | N
     if control is not None and control.paused_at(now):
         look_at = now + PAUSE_LOOKS_AFTER
         return Later(at=min(control.until or look_at, look_at), why="paused")
-    if job is not None and job.start_deadline_s is not None and not started:
+    if job.start_deadline_s is not None and not started:
         deadline = row.run_at + timedelta(seconds=job.start_deadline_s)
         if now > deadline:
             return Conclude(outcome=Outcome.EXPIRED, reason="start_deadline")
-    if job is not None and not started and too_late(row, job, control, now):
+    if not started and too_late(row, job, control, now):
         return Conclude(outcome=Outcome.SKIPPED, reason=CATCHUP_SKIPPED)
-    allowed = ATTEMPTS_OF_UNKNOWN_JOB if job is None else job.attempts
-    if tried >= allowed:
+    if tried >= job.attempts:
         return Conclude(outcome=Outcome.FAILED, reason="attempts used up")
     return None
 

@@ -12,6 +12,7 @@ from functions.kit.logging import get_logger
 from functions.records.completions import Ended
 from functions.records.controls import Control
 from functions.records.effects import DONE as RECORD_DONE
+from functions.records.ended_jobs import EndedJob
 from functions.records.entries import (
     Attempt,
     Completion,
@@ -54,7 +55,9 @@ Reply = Acknowledge | Return
 
 @dataclass(frozen=True, kw_only=True)
 class Unit:
-    """A unit under its lease, as read after the lease was held.  `job` is None where this bundle does not know it."""
+    """A unit under its lease, as read after the lease was held.  `job` is None where this bundle does not know it,
+    `ended` the deployment that ended a job of its name, where that was asked.
+    """
 
     message: Message
     lease: Lease
@@ -62,6 +65,7 @@ class Unit:
     control: Control | None
     journal: Journal
     job: Job | None
+    ended: EndedJob | None = None
 
 
 class Endings:

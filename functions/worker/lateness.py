@@ -16,7 +16,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from functions.records.controls import Control
-from functions.records.inventory import Row
+from functions.records.inventory import BY_SCHEDULE, Row
 from functions.schedules.definitions import Job
 from functions.schedules.slots import between
 
@@ -28,7 +28,7 @@ CATCHUP_SKIPPED = "catchup_skipped"
 
 def too_late(row: Row, job: Job, control: Control | None, now: datetime) -> bool:
     """The unit has not begun."""
-    if row.origin not in {"schedule", "catchup"} or row.needs_review or now <= row.run_at + LATE:
+    if row.origin not in BY_SCHEDULE or row.needs_review or now <= row.run_at + LATE:
         return False
     catchup = job.catchup
     if catchup.policy == "none" or now > max(row.slot + timedelta(seconds=catchup.window_s), row.run_at + LATE):

@@ -27,7 +27,7 @@ from functions.records.tables import CONTROLS, INVENTORY
 from functions.schedules.definitions import Definitions, Job
 from functions.sdk.calls import Context
 from functions.worker.backoff import lock_wait_s, retry_delay_s
-from functions.worker.decide import ATTEMPTS_OF_UNKNOWN_JOB, Conclude, Later, Leave, Repeat, Start, decide
+from functions.worker.decide import Conclude, Later, Leave, Repeat, Start, decide
 from functions.worker.endings import Acknowledge, Endings, Reply, Return, Unit
 from functions.worker.execution import Attempting, Ran, execute
 from functions.worker.faults import Faults
@@ -36,7 +36,6 @@ from functions.worker.messages import Message
 from functions.worker.registry import JobNotLoadableError, Registry
 
 DEFAULT_LEASE_S = 60
-_BACKOFF_OF_UNKNOWN_JOB_S = (30, 600)
 _PASSING = (BotoCoreError, ClientError, RetryableError)
 _log = get_logger("worker")
 
@@ -53,6 +52,7 @@ class Protocol:
         worker: str | None = None,
     ) -> None:
         self._stores = stores
+        self._version = definitions.version
         self._jobs = definitions.jobs
         self._registry = registry
         self._clock = clock
@@ -112,11 +112,14 @@ class Protocol:
             return None
         control: Control | None = next(iter(self._stores.controls.parsed(found[CONTROLS.name]).values()), None)
         journal = self._stores.completions.read(message.unit_id)
-        return Unit(message=message, lease=lease, row=row, control=control, journal=journal, job=job)
+        # Only a row of other definitions, or of a job that is not there, may be one whose job was ended since.
+        doubtful = job is None or row.definition != self._version
+        ended = self._stores.ended_jobs.last(row.job) if doubtful else None
+        return Unit(message=message, lease=lease, row=row, control=control, journal=journal, job=job, ended=ended)
 
     def _act(self, unit: Unit, context: Context, extend_messages: Callable[[], None]) -> Reply:
         now = self._clock.now()
-        match decide(unit.row, unit.control, unit.journal, unit.job, now):
+        match decide(unit.row, unit.control, unit.journal, unit.job, now, ended=unit.ended):
             case Repeat():
                 return self._endings.duplicate(unit)
             case Conclude() as conclusion:
@@ -125,45 +128,44 @@ class Protocol:
                 self._stores.leases.free(unit.lease, now=now)
                 _log.info("left alone", extra={"action": "left", "unit_id": unit.row.unit_id, "why": why})
                 return Acknowledge()
-            case Later(at=at):
+            case Later(at=at, why=why):
                 self._stores.leases.free(unit.lease, now=now)
+                _log.info("not yet", extra={"action": "later", "unit_id": unit.row.unit_id, "why": why})
                 return Return(after_s=(at - now).total_seconds())
             case Start(attempt=attempt, at=at):
+                assert unit.job is not None  # noqa: S101 - nothing of an unknown job is started
                 self._clock.sleep(max(0.0, (at - now).total_seconds()))
-                return self._run(unit, attempt, context, extend_messages)
+                return self._run(unit, unit.job, attempt, context, extend_messages)
 
-    def _run(self, unit: Unit, number: int, context: Context, extend_messages: Callable[[], None]) -> Reply:
+    def _run(self, unit: Unit, job: Job, number: int, context: Context, extend_messages: Callable[[], None]) -> Reply:
         started = self._clock.now()
-        ran = self._attempt(unit, number, context, extend_messages)
+        ran = self._attempt(unit, job, number, context, extend_messages)
         if ran.gone:
             return self._endings.stale(unit, ran.error or "a result")
         if ran.held is not None:
             return self._endings.held(unit, ran)
         if ran.ending is Ending.SUCCEEDED:
             return self._endings.succeeded(unit, ran, started)
-        allowed = ATTEMPTS_OF_UNKNOWN_JOB if unit.job is None else unit.job.attempts
-        if ran.ending is Ending.GAVE_UP or number >= allowed:
+        if ran.ending is Ending.GAVE_UP or number >= job.attempts:
             return self._endings.failed(unit, ran, started)
-        return self._endings.tried(unit, ran, started, _again_in_s(unit.job, number, ran))
+        return self._endings.tried(unit, ran, started, _again_in_s(job, number, ran))
 
-    def _attempt(self, unit: Unit, number: int, context: Context, extend_messages: Callable[[], None]) -> Ran:
-        if unit.job is None:
-            return Ran(ending=Ending.ERROR, error=f"job {unit.row.job} is not among this worker's definitions")
+    def _attempt(self, unit: Unit, job: Job, number: int, context: Context, extend_messages: Callable[[], None]) -> Ran:
         try:
-            function = self._registry.load(unit.job)
+            function = self._registry.load(job)
         except JobNotLoadableError as error:
             return Ran(ending=Ending.ERROR, error=str(error))
         keep_alive = KeepAlive(
             self._stores.leases,
             unit.lease,
             self._clock,
-            length=timedelta(seconds=unit.job.lease_s),
-            max_duration=timedelta(seconds=unit.job.max_duration_s),
+            length=timedelta(seconds=job.lease_s),
+            max_duration=timedelta(seconds=job.max_duration_s),
             extend_messages=extend_messages,
         )
         attempting = Attempting(
             row=unit.row,
-            job=unit.job,
+            job=job,
             number=number,
             journal=unit.journal,
             effects=self._stores.effects,
@@ -184,8 +186,7 @@ def _job_of(unit_id: str) -> str:
     return unit_id.partition("@")[0].partition("/")[0]
 
 
-def _again_in_s(job: Job | None, number: int, ran: Ran) -> float:
+def _again_in_s(job: Job, number: int, ran: Ran) -> float:
     if ran.retry_after_s is not None:
         return ran.retry_after_s
-    backoff_s, backoff_max_s = _BACKOFF_OF_UNKNOWN_JOB_S if job is None else (job.backoff_s, job.backoff_max_s)
-    return retry_delay_s(number, backoff_s, backoff_max_s)
+    return retry_delay_s(number, job.backoff_s, job.backoff_max_s)

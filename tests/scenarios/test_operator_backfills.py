@@ -12,6 +12,7 @@ from functions.cli.backfills import Asked, Place, Plan, Progress, begun, default
 from functions.cli.requests import RefusedRequestError
 from functions.records.entries import Verdict
 from functions.records.states import State
+from functions.schedules.model import Catchup
 from functions.sdk import GiveUp, Run
 from tests.support.operators import Town, a_minutely, after, nothing_is_written
 from tests.support.stages import ANN
@@ -108,7 +109,8 @@ def test_rows_that_the_scheduler_wrote_are_left_alone_and_its_ticks_find_those_o
     assert {unit_id: town.rows[unit_id] for unit_id in scheduled} == scheduled
 
 
-def test_a_slot_of_an_outage_that_is_backfilled_first_is_not_run_again_by_the_scheduler(town: Town) -> None:
+def test_a_slot_of_an_outage_that_is_backfilled_first_is_not_run_again_by_the_scheduler() -> None:
+    town = Town(a_minutely(catchup=Catchup(policy="all")))
     runs = slots_of(town)
     town.clock.set(after(-10))
     town.tick(after(-10))

@@ -226,23 +226,14 @@ def test_a_message_that_names_another_lock_than_the_row_does_not_run_under_it() 
     assert runs == []
 
 
-def test_a_job_that_no_bundle_knows_is_tried_three_times_and_ends_as_failed() -> None:
-    world = World()
-    world.due("removed")
-    world.settle()
-
-    completion = world.journal("removed@2026-11-29T06:00:00Z").completion
-    assert completion is not None
-    assert completion.outcome is Outcome.FAILED
-    assert completion.reason == "job removed is not among this worker's definitions"
-    assert len(completion.attempts) == 3
-    assert world.queue.messages == {}
-
-
-def test_a_job_whose_bundle_arrives_later_runs_then() -> None:
+def test_a_job_whose_bundle_arrives_later_runs_then_and_what_came_before_was_no_attempt() -> None:
     world = World()
     unit_id = world.due("fresh")
-    world.deliver()
+    for _ in range(5):
+        world.deliver()
+        assert 1 <= world.queue.back_in_s("m1") <= 60
+        assert world.lease("fresh") is None
+        world.clock.step(60)
     world.jobs["fresh"] = a_charge(name="fresh")
 
     @world.job
@@ -253,7 +244,7 @@ def test_a_job_whose_bundle_arrives_later_runs_then() -> None:
 
     completion = world.journal(unit_id).completion
     assert completion is not None
-    assert completion.summary == '{"attempt": 2}'
+    assert completion.summary == '{"attempt": 1}'
 
 
 def test_a_completion_of_a_later_version_is_a_completion() -> None:

@@ -52,10 +52,19 @@ class Town(World):
         while self.deliver() is not None:
             pass
 
-    def tick(self, at: datetime) -> None:
-        """The scheduler's minute, then the workers'."""
+    def deploy(self, *jobs: Job) -> None:
+        """Other definitions, from the next tick, delivery and look on."""
+        self.jobs = {job.name: job for job in jobs}
+        self.version = f"v{int(self.version[1:]) + 1}"
+
+    def write(self, at: datetime) -> None:
+        """The scheduler's minute alone: rows, and with them messages."""
         self.clock.set(max(self.clock.now(), at))
         Scheduler(self.stores, self.definitions, self.clock, SchedulerSettings()).tick(at)
+
+    def tick(self, at: datetime) -> None:
+        """The scheduler's minute, then the workers'."""
+        self.write(at)
         self.work()
 
     def look(self) -> PassReport:

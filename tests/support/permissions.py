@@ -89,6 +89,13 @@ WORKER = (
         DeleteItem="certainly not applied",
         Query="what earlier attempts left behind, for the completion",
     ),
+    Permission(
+        action="dynamodb:GetItem",
+        resource="heartbeats",
+        key="scheduler#0#ended",
+        why="whether a deployment ended the job of a row that other definitions wrote",
+        unseen="only for units that a deployment finds waiting",
+    ),
     _heartbeat("UpdateItem", "worker#default", "beats, for its pool"),
     Permission(action="sqs:ChangeMessageVisibility", resource="queue default", why="when a message is seen again"),
 )

@@ -269,22 +269,30 @@ class World:
         self.receiver = Receiver()
         self.handlers = Handlers()
         self.jobs = {job.name: job for job in jobs or (a_charge(),)}
+        self.version = "v1"
         self._hides_s = queue_hides_s
 
     @property
     def definitions(self) -> Definitions:
         pool = Pool(batch=10)
-        return Definitions(version="v1", jobs=self.jobs, pools={pool.name: pool})
+        return Definitions(version=self.version, jobs=self.jobs, pools={pool.name: pool})
 
     def job(self, function: JobFunction) -> JobFunction:
         """A decorator: what the job named like the function does, underscores for hyphens."""
         self.handlers.functions[function.__name__.replace("_", "-")] = function
         return function
 
-    def worker(self, *, database: Database | None = None, name: str = "worker-1", faults: str = "") -> Worker:
+    def worker(
+        self,
+        *,
+        of: Definitions | None = None,
+        database: Database | None = None,
+        name: str = "worker-1",
+        faults: str = "",
+    ) -> Worker:
         """A process of its own: nothing is shared but the records and the queue."""
         stores = Stores(database or self.database, skew=SKEW)
-        definitions = self.definitions
+        definitions = of or self.definitions
         protocol = Protocol(
             stores, definitions, self.handlers, self.clock, faults=Faults(stores.controls, faults), worker=name
         )
@@ -312,6 +320,7 @@ class World:
             "lock": definition.lock_for(partition, unit_id),
             "origin": "schedule",
             "created_at": at,
+            "definition": self.definitions.version,
         }
         row = Row(**(known | fields))
         self.stores.inventory.write(row)

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from functions.records.controls import Control
+from functions.records.ended_jobs import DELETED, DISABLED, EndedJob
 from functions.records.entries import Attempt, Completion, Ending, Hold, Journal, Outcome, Review, Verdict
 from functions.records.inventory import Row
 from functions.schedules.definitions import Job
 from functions.worker.decide import (
     CALLED_OFF,
     PAUSE_LOOKS_AFTER,
+    UNKNOWN_LOOKS_AFTER,
     Conclude,
     Decision,
     Later,
@@ -214,11 +217,59 @@ def test_attempts_of_any_ending_count_and_none_is_begun_beyond_what_the_job_allo
     assert decided(job=a_job(attempts=used + 1), attempts=attempts) == Start(attempt=used + 1, at=NOW)
 
 
-def test_a_job_that_is_not_known_here_is_tried_three_times() -> None:
-    known = Journal(unit_id="x", attempts=(attempt(1), attempt(2)))
-    assert decide(row(), None, known, None, NOW) == Start(attempt=3, at=NOW)
-    used_up = Journal(unit_id="x", attempts=(attempt(1), attempt(2), attempt(3)))
-    assert decide(row(), None, used_up, None, NOW) == Conclude(outcome=Outcome.FAILED, reason="attempts used up")
+ENDED = EndedJob(job="nightly", at=NOW - minutes(1), generation=2, reason=DELETED)
+UNKNOWN_YET = Later(at=NOW + UNKNOWN_LOOKS_AFTER, why="unknown job")
+
+
+def of_unknown_job(written: Row, ended: EndedJob | None = None, **journal: Any) -> Decision:
+    return decide(written, None, Journal(unit_id="x", **journal), None, NOW, ended=ended)
+
+
+def test_a_job_that_is_not_known_here_and_that_nothing_ended_is_waited_for_without_an_attempt() -> None:
+    assert of_unknown_job(row()) == UNKNOWN_YET
+    assert of_unknown_job(row(), attempts=tuple(attempt(n) for n in range(1, 9))) == UNKNOWN_YET
+
+
+@pytest.mark.parametrize("known", [None, a_job()], ids=["gone", "made anew"])
+def test_b13_a_unit_of_before_the_end_of_its_job_is_cancelled(known: Job | None) -> None:
+    """B13: also between two attempts, and where a person asked for it before."""
+    before = row(tick=NOW - minutes(2), generation=1)
+    cancelled = Conclude(outcome=Outcome.CANCELLED, reason="deleted")
+    for written in (before, row(origin="manual", created_at=NOW - minutes(2))):
+        for attempts in ((), (attempt(1),)):
+            journal = Journal(unit_id="x", attempts=attempts)
+            assert decide(written, None, journal, known, NOW, ended=ENDED) == cancelled
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        row(tick=NOW, generation=3),
+        row(tick=NOW, generation=1),
+        row(tick=NOW - minutes(2), generation=2),
+        row(origin="manual", created_at=NOW),
+    ],
+    ids=["later", "later, by another count", "of its own definitions", "asked for later"],
+)
+def test_a_unit_of_a_job_that_was_made_anew_is_not_the_deleted_ones(written: Row) -> None:
+    assert decide(written, None, Journal(unit_id="x"), a_job(), NOW, ended=ENDED) == Start(attempt=1, at=NOW)
+
+
+def test_of_a_disabled_job_what_a_person_asked_for_runs_and_what_the_schedule_did_does_not() -> None:
+    disabled = replace(ENDED, reason=DISABLED)
+    journal = Journal(unit_id="x")
+    manual = row(origin="manual", created_at=NOW - minutes(2))
+    assert decide(manual, None, journal, a_job(), NOW, ended=disabled) == Start(attempt=1, at=NOW)
+    scheduled = row(tick=NOW - minutes(2), generation=1)
+    assert decide(scheduled, None, journal, a_job(), NOW, ended=disabled) == Conclude(
+        outcome=Outcome.CANCELLED, reason="disabled"
+    )
+
+
+def test_a_person_is_asked_before_the_end_of_a_job_is_looked_at() -> None:
+    before = row(tick=NOW - minutes(2), generation=1)
+    held = Journal(unit_id="x", holds=(hold("o2"),))
+    assert decide(before, None, held, None, NOW, ended=ENDED) == Leave(why="on hold")
 
 
 def test_up_to_three_seconds_early_waits_here_and_more_comes_back() -> None:

@@ -1,0 +1,87 @@
+"""The jobs that deployments took away: one item beside the scheduler's heartbeat.
+
+A unit that waits in a queue or for its next attempt outlives its job.  By this a worker tells it from the unit of a job
+that its own definitions do not have yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+
+from functions.kit.errors import RetryableError
+from functions.kit.instants import from_text, to_text
+from functions.records.database import (
+    Absent,
+    Change,
+    Condition,
+    ConditionRefusedError,
+    Database,
+    Equals,
+    Item,
+    Update,
+)
+from functions.records.heartbeats import SCHEDULER
+from functions.records.tables import HEARTBEATS
+
+ENDED_JOBS = f"{SCHEDULER}#ended"
+DELETED = "deleted"
+DISABLED = "disabled"
+MOST = 1_000
+_TRIES = 5
+_KEY = {"source": ENDED_JOBS}
+
+
+@dataclass(frozen=True, kw_only=True)
+class EndedJob:
+    """Recorded `at` this instant, as the definitions of this `generation`.
+
+    `reason` is `deleted`, or `disabled`: then the job has no slots, and is still there for what a person asks of it.
+    """
+
+    job: str
+    at: datetime
+    generation: int
+    reason: str
+
+
+class EndedJobs:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def note(self, ended: Iterable[EndedJob]) -> None:
+        """The newest thousand are kept.  Noted twice is noted once.  Raises RetryableError where others keep noting."""
+        noted = {one.job: one for one in ended}
+        for _ in range(_TRIES):
+            item = self._database.get(HEARTBEATS.name, _KEY) or {}
+            known = _parsed(item)
+            if known | noted == known:
+                return
+            newest = sorted((known | noted).values(), key=lambda one: (one.at, one.job), reverse=True)[:MOST]
+            written = item.get("written", 0)
+            values = {"jobs": {one.job: _value(one) for one in newest}, "written": written + 1}
+            seen = Condition("ended_jobs_as_seen", Equals("written", written) if item else Absent("source"))
+            with suppress(ConditionRefusedError):
+                self._database.change(Change(HEARTBEATS.name, _KEY, Update(set=values), seen))
+                return
+        raise RetryableError("others keep noting ended jobs: the next tick does it again")
+
+    def last(self, job: str) -> EndedJob | None:
+        """The last deployment that ended the job, whatever became of it since.  Consistent."""
+        return _parsed(self._database.get(HEARTBEATS.name, _KEY) or {}).get(job)
+
+
+def _value(ended: EndedJob) -> dict[str, object]:
+    return {"at": to_text(ended.at), "generation": ended.generation, "reason": ended.reason}
+
+
+def _parsed(item: Item) -> dict[str, EndedJob]:
+    """One that cannot be read hides no other."""
+    found: dict[str, EndedJob] = {}
+    for job, value in item.get("jobs", {}).items():
+        with suppress(KeyError, TypeError, ValueError):
+            at, generation = from_text(value["at"]), int(value["generation"])
+            found[job] = EndedJob(job=job, at=at, generation=generation, reason=str(value["reason"]))
+    return found

@@ -1,0 +1,111 @@
+"""Units that wait, in the queue or for their next attempt, while a deployment takes their job away, or brings it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+
+import pytest
+
+from functions.records.entries import Completion, Outcome
+from functions.schedules.definitions import Job
+from functions.sdk import Retry, Run
+from tests.support.operators import Town, a_minutely, after
+from tests.support.worlds import CHARGE
+
+HOURLY = replace(a_minutely(), schedules=("0 * * * *",))
+OTHER = a_minutely("other")
+
+
+def runs_of(town: Town, *, fails: bool = False) -> list[datetime]:
+    """Of the job `charge`; its first attempts ask to come again in half an hour where it `fails`."""
+    seen: list[datetime] = []
+
+    @town.job
+    def charge(run: Run) -> None:
+        seen.append(town.clock.now())
+        if fails and run.attempt == 1:
+            raise Retry("later", after=1800)
+
+    @town.job
+    def other(run: Run) -> None:
+        del run
+
+    return seen
+
+
+def ended(town: Town, unit_id: str = CHARGE) -> Completion:
+    completion = town.journal(unit_id).completion
+    assert completion is not None
+    return completion
+
+
+def started(*jobs: Job, fails: bool = False) -> tuple[Town, list[datetime]]:
+    town = Town(*jobs)
+    runs = runs_of(town, fails=fails)
+    town.write(after(-1))
+    return town, runs
+
+
+def test_b13_a_unit_whose_job_is_deleted_while_its_message_is_under_way_ends_as_cancelled() -> None:
+    """B13: between relay and worker."""
+    town, runs = started(HOURLY, OTHER)
+    town.clock.set(after(0))
+    town.deploy(OTHER)
+    town.write(after(0))
+    town.work()
+    assert (ended(town).outcome, ended(town).reason, runs) == (Outcome.CANCELLED, "deleted", [])
+    assert town.lease() is None
+
+
+@pytest.mark.parametrize("anew", [False, True], ids=["deleted", "deleted and made anew"])
+def test_b13_a_unit_that_waits_for_its_next_attempt_ends_as_cancelled_when_its_job_is_deleted(*, anew: bool) -> None:
+    """B13: and is told to nobody.  A job of the same name that comes later is another."""
+    town, runs = started(HOURLY, OTHER, fails=True)
+    town.minutes(after(0), after(5), watched=True)
+    town.deploy(OTHER)
+    town.minutes(after(6), after(9), watched=True)
+    if anew:
+        town.deploy(HOURLY, OTHER)
+    town.minutes(after(10), after(62), watched=True)
+
+    assert (ended(town).outcome, ended(town).reason) == (Outcome.CANCELLED, "deleted")
+    assert len(ended(town).attempts) == 1
+    assert runs == [after(0), *([after(60)] if anew else [])]
+    assert town.alerts.got == []
+
+
+def test_b13_a_disabled_jobs_unit_is_cancelled_and_what_a_person_asked_for_runs() -> None:
+    town, runs = started(HOURLY, OTHER, fails=True)
+    town.tick(after(0))
+    manual = town.due(at=after(20), suffix="~manual", origin="manual", created_at=after(1), sends=0)
+    town.deploy(replace(HOURLY, enabled=False), OTHER)
+    town.minutes(after(1), after(62))
+    assert (ended(town).outcome, ended(town).reason) == (Outcome.CANCELLED, "disabled")
+    assert ended(town, manual).outcome is Outcome.SUCCEEDED
+    assert runs == [after(0), after(20), after(50)]
+
+
+def test_a_worker_that_does_not_know_a_new_job_yet_returns_its_unit_and_its_next_bundle_runs_it() -> None:
+    """Workers are deployed after the scheduler: not a cancelled unit, and not an attempt."""
+    town, runs = started(OTHER)
+    old_bundle = town.definitions
+    town.deploy(HOURLY, OTHER)
+    town.write(after(-0.5))
+    town.clock.set(after(0))
+    for _ in range(3):
+        while town.deliver(town.worker(of=old_bundle)) is not None:
+            pass
+        assert town.journal().completion is None
+        town.clock.step(60)
+    town.work()
+    assert (ended(town).outcome, len(ended(town).attempts), len(runs)) == (Outcome.SUCCEEDED, 1, 1)
+
+
+def test_a_deployment_that_changes_a_job_and_does_not_delete_it_cancels_nothing() -> None:
+    town, runs = started(HOURLY, OTHER, fails=True)
+    town.tick(after(0))
+    town.deploy(replace(HOURLY, schedules=("30 * * * *",), payload={"new": True}), OTHER)
+    town.minutes(after(1), after(40))
+    assert ended(town).outcome is Outcome.SUCCEEDED
+    assert after(30) in runs
