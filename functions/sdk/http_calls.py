@@ -11,7 +11,6 @@ A 409 is what receivers answer while an earlier request with the key is still at
 
 from __future__ import annotations
 
-import hashlib
 import json
 import time
 from collections.abc import Mapping
@@ -52,6 +51,15 @@ class Request:
     headers: Mapping[str, str]
     body: bytes | None
     timeout: float
+
+    @property
+    def content(self) -> dict[str, str]:
+        """What may not differ from one attempt to the next: all but the headers."""
+        return {
+            "method": self.method,
+            "url": self.url,
+            "body": (self.body or b"").decode(errors="surrogateescape"),
+        }
 
 
 def request(
@@ -100,11 +108,6 @@ def _encoded(document: Any) -> bytes | None:
         raise FinalError(f"json={type(document).__name__} is no JSON: send text, numbers, lists and tables") from error
 
 
-def fingerprint(request: Request) -> str:
-    """Of what is sent, headers apart."""
-    return hashlib.sha256(request.body or b"").hexdigest()
-
-
 def send(request: Request, key: str) -> dict[str, Any]:
     """`{"status": 201, "body": …}`: JSON or text.
 
@@ -112,8 +115,7 @@ def send(request: Request, key: str) -> dict[str, Any]:
     """
     until = time.monotonic() + request.timeout
     # A connection of its own: one that was kept could be closed at the other end just as the request leaves, and then
-    # nobody would know.  No retries, and so no redirects either:
-    # the second address would be another receiver's.
+    # nobody would know.  No retries, and so no redirects either: the second address would be another receiver's.
     with urllib3.PoolManager(retries=False) as pool:
         try:
             answer = pool.urlopen(

@@ -112,7 +112,7 @@ class Run:
         return self.calls.effect(
             name,
             call,
-            {"method": sent.method, "url": url, "sent": http_calls.fingerprint(sent)},
+            sent.content,
             repeatable=repeatable,
             item=item,
             timeout=timeout,

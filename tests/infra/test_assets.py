@@ -201,6 +201,7 @@ def test_a_name_and_a_content_that_change_places_are_another_asset() -> None:
         ("functions/monitor/judge.py", {"monitor"}),
         ("functions/kit/clock.py", set(ROLES)),
         ("functions/cli/check.py", set()),
+        ("functions/sdk/testing/harness.py", set()),
     ],
 )
 def test_a_changed_file_changes_the_assets_of_those_roles_that_use_it(
