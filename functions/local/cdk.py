@@ -80,26 +80,27 @@ class Cdk:
 
     def bootstrap(self, environment: Mapping[str, str], log: Path, within: Path) -> None:
         """Raises NotDeployedError.  `within` is a folder without a cdk.json: nothing need be synthesised for it."""
-        self._run(["bootstrap", f"aws://{ACCOUNT}/{REGION}"], environment, log, within)
+        self.run(["bootstrap", f"aws://{ACCOUNT}/{REGION}"], environment, log, within)
 
     def synthesise(self, stages: Path, root: Path, environment: Mapping[str, str], log: Path, output: Path) -> None:
         """Every stack of the stages, into the folder `output`.  Raises NotDeployedError."""
         app = shlex.join(
             [str(self.python), "-m", "infra.app", "--stages", str(stages.resolve()), "--root", str(root.resolve())]
         )
-        self._run(["synth", "--quiet", "--app", app, "--output", str(output.resolve())], environment, log, self.project)
+        self.run(["synth", "--quiet", "--app", app, "--output", str(output.resolve())], environment, log, self.project)
 
     def deploy(self, synthesised: Path, environment: Mapping[str, str], log: Path) -> None:
         """What was synthesised.  Raises NotDeployedError."""
         options = ["--require-approval", "never", "--concurrency", "3", "--app", str(synthesised.resolve())]
-        self._run(["deploy", "--all", *options], environment, log, self.project)
+        self.run(["deploy", "--all", *options], environment, log, self.project)
 
     @property
     def _path(self) -> str:
         """Node's own first: one that the machine has may be too old."""
         return os.pathsep.join((str(self._bin), os.environ.get("PATH", "")))
 
-    def _run(self, arguments: Sequence[str], environment: Mapping[str, str], log: Path, within: Path) -> None:
+    def run(self, arguments: Sequence[str], environment: Mapping[str, str], log: Path, within: Path) -> None:
+        """One command, in the folder `within`, with the AWS of `environment`.  Raises NotDeployedError."""
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "CDK_"))}
         variables = {**kept, **environment, "PATH": self._path, "NO_PROXY": "127.0.0.1,localhost", "NO_COLOR": "1"}
         command = [str(self._bin / "node"), str(self._package / "bin" / "cdk"), *arguments]

@@ -1,0 +1,143 @@
+"""Units on a deployed stage, and what must be true of them at the end, whatever happened to their workers."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from functions.cli.stage import Stage
+from functions.kit.clock import SystemClock
+from functions.local.receiver import LogEntry
+from functions.records.entries import Attempt, Ending, Journal, Outcome
+from tests.support.deployed import Up
+from tests.support.local import request
+
+EFFECTS = 2
+FAIL_FIRST = 5
+"""One in so many fails its first attempt by itself."""
+WITHIN_S = 600.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Account:
+    """`wrong` names each unit that is not as promised, and why.  Counted: `lost` and `doubled` effects at the receiver,
+    against two for each unit; `died` attempts, of which the receiver heard or not; `failed` ones, as asked.
+    """
+
+    units: int
+    effects: int
+    lost: int
+    doubled: int
+    completions: int
+    attempts: int
+    began: int
+    died: int
+    failed: int
+    duplicates: int
+    wrong: tuple[str, ...]
+
+    @property
+    def ok(self) -> bool:
+        return not (self.wrong or self.lost or self.doubled) and self.completions == self.units
+
+    def document(self) -> dict[str, Any]:
+        return {"ok": self.ok, **asdict(self)}
+
+
+class Load:
+    """`units` of the job `load`, asked for at once."""
+
+    def __init__(self, up: Up, stage: Stage, units: int, seed: int) -> None:
+        self._up = up
+        self._stage = stage
+        self.chance = random.Random(seed)
+        self._began_at = SystemClock().now()
+        self.fails = max(1, units // FAIL_FIRST)
+        job = stage.definitions.jobs["load"]
+        self.units = [
+            request(stage.stores, job, number, seed=seed, fails=number < self.fails) for number in range(units)
+        ]
+        self._open = set(self.units)
+
+    def done(self) -> int:
+        """How many are complete by now."""
+        self._open -= {unit_id for unit_id in self._open if self._journal(unit_id).completion}
+        return len(self.units) - len(self._open)
+
+    def wait(self, until: Callable[[int], bool]) -> int:
+        """Until so many are done as is wanted.  Raises AssertionError."""
+        give_up_at = time.monotonic() + WITHIN_S
+        while not until(done := self.done()):
+            assert time.monotonic() < give_up_at, f"{done} of {len(self.units)} are complete: {sorted(self._open)[:5]}"
+            time.sleep(0.5)
+        return done
+
+    def finish(self) -> Account:
+        """Once all are complete."""
+        self.wait(lambda done: done == len(self.units))
+        return self.account()
+
+    def account(self) -> Account:
+        """What the journal says and what the receiver saw, one held against the other."""
+        seen = self._seen()
+        journals = {unit_id: self._journal(unit_id) for unit_id in self.units}
+        applied = {unit_id: _applied(entries, "load") for unit_id, entries in seen.items()}
+        attempts = [attempt for journal in journals.values() for attempt in journal.all_attempts]
+        return Account(
+            units=len(self.units),
+            effects=sum(map(len, applied.values())),
+            lost=sum(EFFECTS - len(set(keys)) for keys in applied.values()),
+            doubled=sum(len(keys) - len(set(keys)) for keys in applied.values()),
+            completions=sum(journal.completion is not None for journal in journals.values()),
+            attempts=len(attempts),
+            began=sum(len(_applied(entries, "began")) for entries in seen.values()),
+            died=_count(attempts, Ending.LOST),
+            failed=_count(attempts, Ending.ERROR),
+            duplicates=sum(len(journal.duplicates) for journal in journals.values()),
+            wrong=tuple(
+                f"{unit_id}: {problem}"
+                for unit_id, journal in journals.items()
+                if (problem := _problem(journal, len(_applied(seen[unit_id], "began")), len(set(applied[unit_id]))))
+            ),
+        )
+
+    def _seen(self) -> dict[str, list[LogEntry]]:
+        found: dict[str, list[LogEntry]] = {unit_id: [] for unit_id in self.units}
+        for entry in self._up.receiver.entries(since=self._began_at):
+            if entry.unit_id in found:
+                found[entry.unit_id].append(entry)
+        return found
+
+    def _journal(self, unit_id: str) -> Journal:
+        return self._stage.stores.completions.read(unit_id)
+
+
+def _applied(entries: list[LogEntry], name: str) -> list[str | None]:
+    return [entry.key for entry in entries if (entry.kind, entry.name, entry.status) == ("effect", name, "applied")]
+
+
+def _count(attempts: list[Attempt], ending: Ending) -> int:
+    return sum(attempt.ending is ending for attempt in attempts)
+
+
+def _problem(journal: Journal, began: int, effects: int) -> str | None:
+    """What the journal leaves out.  An attempt that died before its job began is in it, and the receiver knows none."""
+    if journal.completion is None:
+        return "is not complete"
+    if journal.completion.outcome is not Outcome.SUCCEEDED:
+        return f"ended as {journal.completion.outcome}: {journal.all_attempts[-1].error}"
+    if journal.completion.effects_total != effects:
+        return f"has {journal.completion.effects_total} effects in its journal, {effects} at the receiver"
+    attempts = journal.all_attempts
+    endings = Counter(attempt.ending for attempt in attempts)
+    if endings[Ending.SUCCEEDED] != 1:
+        return f"has {endings[Ending.SUCCEEDED]} attempts that succeeded"
+    if len(attempts) < began:
+        return f"has {len(attempts)} attempts in its journal, the receiver heard of {began}"
+    if journal.unreadable:
+        return f"has entries that cannot be read: {journal.unreadable}"
+    return None
