@@ -24,6 +24,9 @@ NEVER_ON_THE_JOURNAL = (
     "dynamodb:PartiQLDelete",
 )
 
+# What DynamoDB does with a key in the name of whoever uses a table, by its developer guide.
+BY_DYNAMODB = ("Encrypt", "Decrypt", "ReEncrypt*", "GenerateDataKey*", "DescribeKey", "CreateGrant")
+
 
 class RecordsStack(StageStack):
     def __init__(self, scope: Construct, stage: Stage) -> None:
@@ -69,7 +72,7 @@ class RecordsStack(StageStack):
         key.add_to_resource_policy(
             iam.PolicyStatement(
                 principals=[iam.AnyPrincipal()],
-                actions=["kms:Decrypt", "kms:Encrypt", "kms:ReEncrypt*", "kms:GenerateDataKey*", "kms:CreateGrant"],
+                actions=[f"kms:{action}" for action in BY_DYNAMODB],
                 resources=["*"],  # in a key's policy: this key
                 conditions={
                     "StringEquals": {

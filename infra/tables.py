@@ -47,7 +47,11 @@ class Tables:
         return iam.PolicyStatement(
             actions=[f"dynamodb:{action}" for action in actions],
             resources=[self.arn(HEARTBEATS)],
-            conditions={f"ForAllValues:{compared}": {"dynamodb:LeadingKeys": [source]}},
+            conditions={
+                f"ForAllValues:{compared}": {"dynamodb:LeadingKeys": [source]},
+                # "All values" holds of none: a request that told of no row would be let through.
+                "Null": {"dynamodb:LeadingKeys": "false"},
+            },
         )
 
     def allow_stream(self, table: Table) -> iam.PolicyStatement:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
+from functions.local.ministack import NotInstalledError
 from tests.infra import environment
+from tests.infra.judging import Engine
 from tests.infra.synthesis import Synthesis, synthesise
 
-_NEEDS_CDK = {"cdk_python", "synthesis"}
+_NEEDS_CDK = {"cdk_python", "synthesis", "engine"}
 # jsii compiles half a gigabyte of modules on its first start, on a machine that may be busy.
 _TIMEOUT_S = 1200
 
@@ -36,12 +39,24 @@ def interpreter() -> Path:
     try:
         return environment.environment()
     except environment.NotInstalledError as error:
-        sentence = f"not run: the stacks need the AWS CDK, which could not be installed ({error})"
-        if os.environ.get("SPLITSHIFT_TESTS_NEED_CDK") == "1":
-            pytest.fail(sentence, pytrace=False)
-        pytest.skip(sentence)
+        not_run(f"the stacks need the AWS CDK, which could not be installed ({error})")
+
+
+def not_run(reason: str) -> NoReturn:
+    if os.environ.get("SPLITSHIFT_TESTS_NEED_CDK") == "1":
+        pytest.fail(f"not run: {reason}", pytrace=False)
+    pytest.skip(f"not run: {reason}")
 
 
 @pytest.fixture(scope="session")
 def synthesis(cdk_python: Path, tmp_path_factory: pytest.TempPathFactory) -> Synthesis:
     return synthesise(cdk_python, tmp_path_factory.mktemp("infra"))
+
+
+@pytest.fixture(scope="session")
+def engine(cdk_python: Path) -> Engine:
+    """Skipped or failed like `cdk_python`."""
+    try:
+        return Engine.installed(cdk_python)
+    except NotInstalledError as error:
+        not_run(f"policies need an engine from npm, which could not be installed ({error})")

@@ -8,28 +8,43 @@ from typing import Any
 
 import pytest
 
-from tests.infra.synthesis import Synthesis, Template
-from tests.support.permissions import ANY_HEARTBEAT, PERMISSIONS, Permission
+from tests.infra.listed import Granted, listed
+from tests.infra.synthesis import POOLS, Synthesis, Template
 
-# Role, the stack it stands in, its function, and the lists of what its code and Lambda's mapping call.
-ROLES = {
-    "scheduler": ("scheduler", "scheduler", ("scheduler",)),
-    "relay": ("worker", "relay", ("relay", "relay mapping")),
-    "worker": ("worker", "worker-default", ("worker", "worker mapping")),
-    "monitor": ("monitor", "monitor", ("monitor", "monitor mapping")),
+# The stack in which a role's function stands.
+STACKS = {"scheduler": "scheduler", "relay": "worker", "monitor": "monitor"} | {
+    f"worker-{pool}": "worker" for pool in POOLS
 }
-# In an account Lambda's mapping reads the stream and takes the messages; the loop mode's own rows are not there.
-LOOP_MODE_ONLY = {"dynamodb:DescribeTable"}
-LOOP_MODE_ROWS = {"relay#stream", "monitor#stream"}
-STREAMS = {"relay": "inventory/stream", "monitor": "completions/stream"}
-# By what every function does besides: its log, the queue of its failures, X-Ray where the stage traces.
-SERVICE = {"logs:CreateLogStream", "logs:PutLogEvents", "xray:PutTraceSegments", "xray:PutTelemetryRecords"}
+OWN = ("dynamodb:", "sqs:", "sns:")
+"""The services that the list of permissions speaks of."""
+TO_OTHERS = {
+    "logs:CreateLogStream": "Lambda writes the function's log in its name",
+    "logs:PutLogEvents": "the same",
+    "xray:PutTraceSegments": "Lambda traces in its name, where the stage has tracing",
+    "xray:PutTelemetryRecords": "the same",
+}
+"""What no scenario shows, with its reason, of every function; and of one function."""
+TO_OTHERS_OF_ONE = {
+    "monitor": {
+        "kms:Decrypt": "SNS uses a topic's customer key in the name of who publishes",
+        "kms:GenerateDataKey": "the same",
+    },
+    "worker-heavy": {
+        "s3:GetObject": "a job asks for it",
+        "s3:PutObject": "a job asks for it",
+        "ssm:GetParameter": "the pool has a secret there",
+        "secretsmanager:GetSecretValue": "the pool has a secret there",
+        "ec2:CreateNetworkInterface": "Lambda joins the pool's VPC in the function's name",
+        "ec2:DeleteNetworkInterface": "the same",
+        "ec2:DescribeNetworkInterfaces": "the same",
+        "ec2:DescribeSubnets": "the same",
+        "ec2:AssignPrivateIpAddresses": "the same",
+        "ec2:UnassignPrivateIpAddresses": "the same",
+    },
+}
 FAILURES_BY_LAMBDA = {"scheduler": "scheduler-failures", "monitor": "monitor-failures"}
 
 OF_KEYS = {"ForAllValues:StringEquals", "ForAllValues:StringLike"}
-
-Granted = tuple[str, str, str]
-"""Action, resource by this project's name, key."""
 
 
 def granted(template: Template, function: str) -> Iterator[Granted]:
@@ -40,7 +55,7 @@ def granted(template: Template, function: str) -> Iterator[Granted]:
         for action in _many(statement["Action"]):
             for resource in _many(statement["Resource"]):
                 for key in _many(keys):
-                    yield action, named(template, resource), key
+                    yield Granted(action, named(template, resource), key)
 
 
 def named(template: Template, resource: object) -> str:
@@ -64,34 +79,19 @@ def _many(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-def wanted(role: str) -> set[Granted]:
-    of_role = [one for listed in ROLES[role][2] for one in PERMISSIONS[listed]]
-    in_account = [one for one in of_role if one.action not in LOOP_MODE_ONLY and one.key not in LOOP_MODE_ROWS]
-    return {as_granted(one, role) for one in in_account}
+@pytest.mark.parametrize(("function", "part"), STACKS.items())
+def test_a_role_may_do_exactly_what_its_code_is_listed_to_do(synthesis: Synthesis, function: str, part: str) -> None:
+    may = set(granted(synthesis.template("prod", part), function))
+    own = {one for one in may if one.action.startswith(OWN)}
+    if function in FAILURES_BY_LAMBDA:
+        own.remove(Granted("sqs:SendMessage", f"queue {FAILURES_BY_LAMBDA[function]}"))
+    assert own == listed(function, POOLS)
+    others = {one.action for one in may if not one.action.startswith(OWN)}
+    assert others == {*TO_OTHERS, *TO_OTHERS_OF_ONE.get(function, ())}
 
 
-def as_granted(permission: Permission, role: str) -> Granted:
-    key = "" if permission.key == ANY_HEARTBEAT else permission.key
-    # Lambda's mapping asks for the stream as a whole.
-    of_stream = permission.action in {"dynamodb:GetRecords", "dynamodb:ListStreams"}
-    return permission.action, STREAMS[role] if of_stream else permission.resource, key
-
-
-@pytest.mark.parametrize("role", ROLES)
-def test_a_role_may_do_exactly_what_its_code_is_listed_to_do(synthesis: Synthesis, role: str) -> None:
-    part, function, _ = ROLES[role]
-    template = synthesis.template("prod", part)
-    may = {one for one in granted(template, function) if one[0] not in SERVICE and not one[0].startswith("kms:")}
-    if role in FAILURES_BY_LAMBDA:
-        may.remove(("sqs:SendMessage", f"queue {FAILURES_BY_LAMBDA[role]}", ""))
-    # The small project has a second pool, which the list does not know.
-    may = {one for one in may if one[1] != "queue heavy"}
-    assert may == wanted(role)
-
-
-@pytest.mark.parametrize("role", ROLES)
-def test_a_role_writes_only_its_own_log(synthesis: Synthesis, role: str) -> None:
-    part, function, _ = ROLES[role]
+@pytest.mark.parametrize(("function", "part"), STACKS.items())
+def test_a_role_writes_only_its_own_log(synthesis: Synthesis, function: str, part: str) -> None:
     logs = {one for one in granted(synthesis.template("prod", part), function) if one[0].startswith("logs:")}
     assert {resource for _, resource, _ in logs} == {f"log /aws/lambda/splitshift-prod-{function}"}
 
