@@ -68,7 +68,6 @@ class PoolWorker(Construct):
                 asset=asset,
                 environment={
                     **pool.environment,
-                    **pool.secrets,
                     **complete(WorkerSettings, variables),
                     **({RECEIVER: config.receiver} if config.receiver else {}),
                 },
@@ -122,7 +121,7 @@ class PoolWorker(Construct):
         return iam.PolicyStatement(actions=[action], resources=[resource])
 
     def _secrets(self, secrets: Mapping[str, str]) -> Iterator[iam.PolicyStatement]:
-        """The reference goes into the environment, the value never: who may read it is asked when it is read."""
+        """The references stand in the definitions; the worker reads them, with its role, when a job needs them."""
         stack = cdk.Stack.of(self)
         for reference in sorted(set(secrets.values())):
             kind, _, name = reference.partition(":")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -29,7 +29,10 @@ _log = get_logger("worker")
 
 @dataclass(frozen=True, kw_only=True)
 class Ran:
-    """How the job's function ended.  `held` = an effect that a person must look at; `gone` = its lease is lost."""
+    """How the job's function ended.  `held` = an effect that a person must look at; `gone` = its lease is lost.
+
+    `summary` and `error` are the job's own words: `cleared` before they are written down.
+    """
 
     ending: Ending
     summary: str | None = None
@@ -38,6 +41,11 @@ class Ran:
     held: EffectRecord | None = None
     gone: bool = False
     effects: tuple[EffectState, ...] = field(default=())
+
+    def cleared(self, clear: Callable[[str], str]) -> Ran:
+        """Without secrets, then cut to what the journal takes: a value that is cut in two would not be found."""
+        error = None if self.error is None else bounded(clear(self.error))
+        return replace(self, error=error, summary=None if self.summary is None else clear(self.summary))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,7 +126,7 @@ def _stopped(stop: Stop, calls: Calls) -> Ran:
 
 
 def _failed(ending: Ending, text: str, calls: Calls, *, retry_after_s: float | None = None, gone: bool = False) -> Ran:
-    return Ran(ending=ending, error=bounded(text), retry_after_s=retry_after_s, gone=gone, effects=calls.states)
+    return Ran(ending=ending, error=text, retry_after_s=retry_after_s, gone=gone, effects=calls.states)
 
 
 def _tools(attempting: Attempting, keep_alive: KeepAlive) -> Tools:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
 from functions.kit import aws
 from functions.kit.clock import SystemClock
 from functions.records.stores import Stores, dynamo_database
-from functions.schedules.definitions import for_stage, load, shortest_lease_s
+from functions.schedules.definitions import Definitions, for_stage, load, shortest_lease_s
 from functions.worker.faults import Faults
 from functions.worker.messages import Visibility
 from functions.worker.protocol import Protocol
 from functions.worker.registry import BundledRegistry
+from functions.worker.secrets import Secrets
 from functions.worker.settings import WorkerSettings
 from functions.worker.worker import Worker
 
@@ -36,9 +38,15 @@ def build(settings: WorkerSettings) -> Worker:
         clock,
         faults=Faults(stores.controls, settings.drill_faults),
         worker=settings.worker,
+        secrets=Secrets(secrets_of(definitions, settings.pool), lease_s),
     )
     visibility = Visibility(aws.client("sqs", shortest_lease_s=lease_s), settings.queue_url)
     return Worker(protocol, stores, definitions, visibility=visibility, clock=clock, settings=settings)
+
+
+def secrets_of(definitions: Definitions, pool: str) -> Mapping[str, str]:
+    known = definitions.pools.get(pool)
+    return known.secrets if known else {}
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:

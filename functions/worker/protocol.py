@@ -34,6 +34,7 @@ from functions.worker.faults import Faults
 from functions.worker.keepalive import KeepAlive, Ticker
 from functions.worker.messages import Message
 from functions.worker.registry import JobNotLoadableError, Registry
+from functions.worker.secrets import Secrets, SecretUnavailableError
 
 DEFAULT_LEASE_S = 60
 _PASSING = (BotoCoreError, ClientError, RetryableError)
@@ -50,6 +51,7 @@ class Protocol:
         *,
         faults: Faults,
         worker: str | None = None,
+        secrets: Secrets | None = None,
     ) -> None:
         self._stores = stores
         self._version = definitions.version
@@ -57,6 +59,7 @@ class Protocol:
         self._registry = registry
         self._clock = clock
         self._faults = faults
+        self._secrets = secrets or Secrets({})
         self._endings = Endings(stores, clock, worker)
 
     def process(self, message: Message, context: Context, extend_messages: Callable[[], None]) -> Reply:
@@ -151,10 +154,6 @@ class Protocol:
         return self._endings.tried(unit, ran, started, _again_in_s(job, number, ran))
 
     def _attempt(self, unit: Unit, job: Job, number: int, context: Context, extend_messages: Callable[[], None]) -> Ran:
-        try:
-            function = self._registry.load(job)
-        except JobNotLoadableError as error:
-            return Ran(ending=Ending.ERROR, error=str(error))
         keep_alive = KeepAlive(
             self._stores.leases,
             unit.lease,
@@ -175,7 +174,16 @@ class Protocol:
         )
         # Joined before anything is written: a beat must not touch the lease after it is freed.
         with Ticker(keep_alive):
-            return execute(attempting, function, keep_alive)
+            return self._worked(attempting, keep_alive).cleared(self._secrets.clear)
+
+    def _worked(self, attempting: Attempting, keep_alive: KeepAlive) -> Ran:
+        """The module may read its secrets when it is imported, so they are there before."""
+        try:
+            self._secrets.provide()
+            function = self._registry.load(attempting.job)
+        except (SecretUnavailableError, JobNotLoadableError) as error:
+            return Ran(ending=Ending.ERROR, error=str(error))
+        return execute(attempting, function, keep_alive)
 
 
 def _lease_s(job: Job | None) -> int:

@@ -32,6 +32,7 @@ from functions.worker.keepalive import KeepAlive
 from functions.worker.messages import Visibility
 from functions.worker.protocol import Protocol
 from functions.worker.registry import JobFunction, JobNotLoadableError
+from functions.worker.secrets import Secrets
 from functions.worker.settings import WorkerSettings
 from functions.worker.worker import Worker
 
@@ -289,12 +290,19 @@ class World:
         database: Database | None = None,
         name: str = "worker-1",
         faults: str = "",
+        secrets: Secrets | None = None,
     ) -> Worker:
         """A process of its own: nothing is shared but the records and the queue."""
         stores = Stores(database or self.database, skew=SKEW)
         definitions = of or self.definitions
         protocol = Protocol(
-            stores, definitions, self.handlers, self.clock, faults=Faults(stores.controls, faults), worker=name
+            stores,
+            definitions,
+            self.handlers,
+            self.clock,
+            faults=Faults(stores.controls, faults),
+            worker=name,
+            secrets=secrets,
         )
         return Worker(
             protocol,

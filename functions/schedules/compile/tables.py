@@ -71,6 +71,10 @@ def pools_of(source: Source) -> Found:
     for name in _table(source, ("pools",), found):
         fields, wrong = _validated(PoolFields, _table(source, ("pools", name), found))
         wrong += _wrong_name(name, "a pool's name")
+        wrong += [
+            Problem(path=("secrets", one), message="is a key of environment too", fix="leave one of them out")
+            for one in sorted(fields.environment.keys() & fields.secrets.keys())
+        ]
         for problem in wrong:
             path = ("pools", name, *problem.path)
             found.errors.append(source.error(path, None, ".".join(map(str, path)), problem))

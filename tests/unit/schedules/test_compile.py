@@ -387,6 +387,7 @@ def test_a_table_in_the_wrong_place_is_told(project: Project, text: str, line: i
         ('environment = { "A-B" = "x" }', "environment"),
         ("environment = { A = 1 }", "environment"),
         ('secrets = { A = "plain text" }', "secrets"),
+        ('secrets = { A = "ssm:/a" }\nenvironment = { A = "a" }', "secrets.A"),
         ("vpc = { ids = [] }", "vpc"),
         ("size = 1", "size"),
     ],
