@@ -78,17 +78,19 @@ def test_what_a_job_raises_or_returns_is_written_down_without_them(store: Store,
         if run.attempt == 1:
             head = f"refused for {PASSWORD} "
             # The journal's limit falls into the middle of the token.
-            filler = "x" * (MAX_TEXT_BYTES - len("RuntimeError: ") - len(head) - 9)
+            filler = "x" * (MAX_TEXT_BYTES - len("RuntimeError: ") - len(head) - 15)
             raise RuntimeError(f"{head}{filler}{os.environ['TOKEN']}")
         return {"used": os.environ["TOKEN"], "with": PASSWORD}
 
     unit_id = world.due()
-    deliver(world, {"TOKEN": store.token, "DATABASE": store.database})
+    worker = world.worker(secrets=Secrets({"TOKEN": store.token, "DATABASE": store.database}))
+    world.deliver(worker)
+    [failed] = world.journal(unit_id).attempts
+    world.settle(worker=worker)
     completion = world.journal(unit_id).completion
     assert completion is not None
     assert completion.summary == '{"used": "***", "with": "***"}'
-    [error] = [attempt.error for attempt in completion.attempts if attempt.error]
-    written = json.dumps([error, completion.summary]) + "".join(capsys.readouterr())
+    written = json.dumps([failed.error, completion.summary]) + "".join(capsys.readouterr())
     for secret in (TOKEN, json.dumps(TOKEN)[1:-1], PASSWORD, "tok"):
         assert secret not in written
 
