@@ -78,7 +78,7 @@ def test_what_a_job_raises_or_returns_is_written_down_without_them(store: Store,
         if run.attempt == 1:
             head = f"refused for {PASSWORD} "
             # The journal's limit falls into the middle of the token.
-            filler = "x" * (MAX_TEXT_BYTES - len("RuntimeError: ") - len(head) - 15)
+            filler = "x" * (MAX_TEXT_BYTES - len("RuntimeError: ") - len(head) - 12)
             raise RuntimeError(f"{head}{filler}{os.environ['TOKEN']}")
         return {"used": os.environ["TOKEN"], "with": PASSWORD}
 
