@@ -10,8 +10,6 @@ from typing import NamedTuple
 from functions.records.heartbeats import worker_source
 from tests.support.permissions import ANY_HEARTBEAT, PERMISSIONS, Permission
 
-# In an account Lambda's mapping reads the stream and takes the messages; the loop mode's own rows are not there.
-LOOP_MODE_ONLY = {"dynamodb:DescribeTable"}
 LOOP_MODE_ROWS = {"relay#stream", "monitor#stream"}
 STREAMS = {"relay": "inventory/stream", "monitor": "completions/stream"}
 """Which a role's mapping reads: of records only a shard's iterator is told."""
@@ -40,13 +38,14 @@ def listed(function: str, pools: Sequence[str]) -> set[Granted]:
     return {
         _as_granted(of_pool, role)
         for one in permissions
-        if not _of_loop_mode_only(one)
+        if not of_loop_mode_only(one.action, one.key)
         for of_pool in _for_pools(one, for_each)
     }
 
 
-def _of_loop_mode_only(permission: Permission) -> bool:
-    return permission.action in LOOP_MODE_ONLY or permission.key in LOOP_MODE_ROWS
+def of_loop_mode_only(action: str, key: str) -> bool:
+    """Whether no function does it: in an account Lambda's mappings read the streams."""
+    return action == "dynamodb:DescribeTable" or key in LOOP_MODE_ROWS
 
 
 def _for_pools(permission: Permission, pools: Sequence[str]) -> Iterator[Permission]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, cast
@@ -20,6 +20,9 @@ _ACTIONS = {
 _TRANSACTED = {"Put": "PutItem", "Update": "UpdateItem", "Delete": "DeleteItem", "ConditionCheck": "ConditionCheckItem"}
 _EVENT = "before-parameter-build"
 
+Parameters = Mapping[str, Any]
+"""Of a call, as boto3 is given them."""
+
 
 @dataclass(frozen=True, order=True, kw_only=True)
 class Call:
@@ -34,6 +37,13 @@ class Call:
     key: str = ""
 
 
+@dataclass(kw_only=True)
+class _Meanwhile:
+    which: Callable[[Call, Parameters], bool]
+    do: Callable[[], None]
+    left: int
+
+
 class Recorder:
     """Notes the calls of the role whose turn it is; those of nobody's turn (the test's own) are let by.
 
@@ -45,6 +55,11 @@ class Recorder:
         self._queues = {url: name for name, url in queues.items()}
         self._role: str | None = None
         self.calls: dict[Call, int] = {}
+        self._meanwhile: _Meanwhile | None = None
+
+    def before(self, which: Callable[[Call, Parameters], bool], do: Callable[[], None], *, passed: int = 0) -> None:
+        """Once, immediately before such a call is sent, when so many were let pass; what it does is nobody's turn."""
+        self._meanwhile = _Meanwhile(which=which, do=do, left=passed)
 
     @contextmanager
     def turn(self, role: str) -> Generator[None]:
@@ -74,6 +89,21 @@ class Recorder:
             action = f"{service}:{_ACTIONS.get(operation, operation)}"
             call = Call(role=self._role, action=action, resource=resource, key=key)
             self.calls[call] = self.calls.get(call, 0) + 1
+            self._let_happen(call, params)
+
+    def _let_happen(self, call: Call, params: Parameters) -> None:
+        waiting = self._meanwhile
+        if waiting is None or not waiting.which(call, params):
+            return
+        if waiting.left:
+            waiting.left -= 1
+            return
+        self._meanwhile = None
+        role, self._role = self._role, None
+        try:
+            waiting.do()
+        finally:
+            self._role = role
 
     def _parts(self, operation: str, params: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
         """What one call asks for: operation, resource and key, one for each item of a batch or transaction."""

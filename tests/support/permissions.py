@@ -39,7 +39,6 @@ SCHEDULER = (
         action="dynamodb:UpdateItem",
         resource="inventory",
         why="rows ahead of a deployment give way, and a paused slot is made up for",
-        unseen="only where an edit finds rows ahead, or a pause ends",
     ),
     *_table("controls", BatchGetItem="which jobs are paused"),
     _heartbeat("GetItem", "scheduler#0", "its cursor and the definitions recorded"),
@@ -51,7 +50,6 @@ SCHEDULER = (
         resource="heartbeats",
         key="scheduler#0#*",
         why="forgets definitions of long ago",
-        unseen="only by the fourth deployment",
     ),
 )
 
@@ -74,7 +72,6 @@ WORKER = (
         action="dynamodb:GetItem",
         resource="leases",
         why="looks again at a lease that changed hands",
-        unseen="only in a race: the lease was freed, or died again, between two writes",
     ),
     *_table(
         "completions",
@@ -94,7 +91,6 @@ WORKER = (
         resource="heartbeats",
         key="scheduler#0#ended",
         why="whether a deployment ended the job of a row that other definitions wrote",
-        unseen="only for units that a deployment finds waiting",
     ),
     _heartbeat("UpdateItem", "worker#default", "beats, for its pool"),
     Permission(action="sqs:ChangeMessageVisibility", resource="queue default", why="when a message is seen again"),

@@ -61,6 +61,7 @@ class Stage:
 
     def __init__(self, recorder: Recorder, definitions: Path) -> None:
         self.recorder = recorder
+        self._definitions = definitions
         self.stores = Stores(dynamo_database(SystemClock()), skew=SKEW)
         loaded = for_stage(load(definitions), "local")
         self.version, self.jobs = loaded.version, loaded.jobs
@@ -72,9 +73,16 @@ class Stage:
         with recorder.turn("monitor mapping"):
             self._journal = StreamReader.from_env(COMPLETIONS, MONITORS)
 
-    def tick(self) -> dict[str, Any]:
+    def deploy(self, version: str, jobs: list[Job]) -> None:
+        """The scheduler's next tick is by these."""
+        self._definitions.write_text(json.dumps(document(*jobs) | {"version": version}))
+        self.version, self.jobs = version, {job.name: job for job in jobs}
+        scheduler.scheduler.cache_clear()
+
+    def tick(self, at: datetime) -> dict[str, Any]:
+        """May be a little ahead of the clock."""
         with self.recorder.turn("scheduler"):
-            return scheduler.handler({"scheduled_time": to_text(now())}, StandInContext(seconds=60))
+            return scheduler.handler({"scheduled_time": to_text(at)}, StandInContext(seconds=60))
 
     def relay(self) -> None:
         with self.recorder.turn("relay mapping"):

@@ -1,18 +1,12 @@
-"""Each role does in AWS what its permissions say, no more and no less: the real handlers, on an emulator."""
+"""A timeline in which each role does everything that its code can do in AWS, for tests that record its calls."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
-from fnmatch import fnmatchcase
-from pathlib import Path
 from typing import Any
 
-import pytest
-
 from functions.kit.instants import to_text
-from functions.local.receiver import Receiver
 from functions.records.controls import Control
 from functions.records.entries import Outcome
 from functions.records.heartbeats import MONITOR, RELAY
@@ -21,13 +15,12 @@ from functions.records.tables import COMPLETIONS, INVENTORY
 from functions.scheduler.courses import packed
 from functions.schedules.definitions import Catchup, Definitions
 from functions.schedules.model import Job
-from tests.support import probes
-from tests.support.calls import Call
+from tests.support.calls import Call, Parameters
 from tests.support.jobs import a_job
-from tests.support.permissions import PERMISSIONS, Permission
-from tests.support.turns import Stage, a_stage, now
+from tests.support.turns import Stage, now
 
 MINUTE = timedelta(minutes=1)
+SECOND = timedelta(seconds=1)
 
 
 def the_jobs() -> list[Job]:
@@ -46,20 +39,6 @@ def the_jobs() -> list[Job]:
     ]
 
 
-@pytest.fixture
-def stage(moto_endpoint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
-    monkeypatch.setenv("AWS_ENDPOINT_URL", moto_endpoint)
-    probes.install(monkeypatch)
-    with (
-        Receiver.start(tmp_path / "receiver.sqlite") as receiver,
-        a_stage(tmp_path, receiver.url, the_jobs(), monkeypatch) as made,
-    ):
-        yield made
-
-
-# --- the scenario ---------------------------------------------------------------------------------------------------
-
-
 def slots(stage: Stage) -> None:
     """An outage of half an hour and a deployment, then ticks: skipped slots, a catch-up, due units, a paused job."""
     began = now() - 30 * MINUTE
@@ -67,7 +46,8 @@ def slots(stage: Stage) -> None:
     stage.stores.heartbeats.keep_definitions(older.version, packed(older))
     stage.stores.heartbeats.first_tick(cursor=began, version="older", now=began, every_s=60)
     stage.stores.controls.write(Control(job="paused", paused=True))
-    first, second = stage.tick(), stage.tick()
+    at = now()
+    first, second = stage.tick(at), stage.tick(at)
     assert first["written"] > 16, "few enough rows to be written one after the other"
     assert second["written"] == 0
     reasons = {item.get("reason") or item["origin"] for item in stage.stores.database.scan(INVENTORY.name)}
@@ -131,6 +111,39 @@ def tampered(stage: Stage, unit_id: str) -> None:
     assert stage.watch_the_journal() == [f"journal_changed#{unit_id}"]
 
 
+def changed_hands(stage: Stage) -> None:
+    """Between the two writes by which a worker takes over from a dead one, another did, and died too."""
+    unit_id = stage.asked("ledger")
+    died = now() - MINUTE
+
+    def take(owner: str) -> None:
+        stage.stores.leases.take("ledger", owner=owner, unit_id=unit_id, now=now(), until=died)
+
+    def of_the_lease(call: Call, params: Parameters) -> bool:
+        written = (call.role, call.action, call.resource) == ("worker", "dynamodb:UpdateItem", "leases")
+        return written and params["Key"] == {"lease_key": {"S": "ledger"}}
+
+    take("dead")
+    stage.recorder.before(of_the_lease, lambda: take("dead-too"), passed=1)
+    stage.done(unit_id)
+    lost = [
+        attempt.owner for attempt in stage.stores.completions.read(unit_id).all_attempts if attempt.ending == "lost"
+    ]
+    assert lost == ["dead", "dead-too"]
+
+
+def deployed(stage: Stage) -> None:
+    """A deployment that finds rows ahead, and as many more as it takes to forget the first definitions."""
+    began = now()
+    stage.tick(began)
+    for number in (1, 2, 3):
+        stage.deploy(f"v{number + 1}", [replace(job, schedules=(f"{number}-59/7 * * * *",)) for job in the_jobs()])
+        stage.tick(began + number * SECOND)
+    reasons = {item.get("reason") for item in stage.stores.database.scan(INVENTORY.name)}
+    assert "superseded" in reasons
+    assert stage.stores.heartbeats.kept_definitions("older") is None
+
+
 def the_scenario(stage: Stage) -> None:
     passed = now() - MINUTE
     covered = {"cursor": to_text(passed), "due": to_text(now() - 6 * MINUTE), "since": to_text(passed)}
@@ -143,88 +156,5 @@ def the_scenario(stage: Stage) -> None:
     told = stage.watch()
     assert any(recovered in condition for condition in told["resolved"]), "an end that nobody was told of"
     tampered(stage, recovered)
-
-
-# --- what is compared -----------------------------------------------------------------------------------------------
-
-
-def allows(permission: Permission, call: Call) -> bool:
-    same = (permission.action, permission.resource) == (call.action, call.resource)
-    return same and fnmatchcase(call.key, permission.key)
-
-
-def table(calls: dict[Call, int]) -> str:
-    lines = (
-        f"{call.role:<15} {call.action:<29} {call.resource:<25} {call.key:<15} {count:>4}"
-        for call, count in sorted(calls.items())
-    )
-    return "\n".join(lines)
-
-
-@pytest.mark.slow
-def test_each_role_makes_the_calls_of_its_permissions_and_no_others(
-    stage: Stage, capsys: pytest.CaptureFixture[str]
-) -> None:
-    the_scenario(stage)
-    calls = stage.recorder.calls
-    with capsys.disabled():
-        print(f"\n{table(calls)}")  # noqa: T201 - the table is for whoever writes a policy
-    not_allowed = [call for call in calls if not any(allows(one, call) for one in PERMISSIONS[call.role])]
-    assert not_allowed == []
-    unused = [
-        (role, permission)
-        for role, permissions in PERMISSIONS.items()
-        for permission in permissions
-        if not permission.unseen and not any(call.role == role and allows(permission, call) for call in calls)
-    ]
-    assert unused == []
-
-
-def who_may(*actions: str, resource: str) -> set[str]:
-    return {
-        role
-        for role, permissions in PERMISSIONS.items()
-        for permission in permissions
-        if permission.action in actions and permission.resource.startswith(resource)
-    }
-
-
-WRITES = tuple(f"dynamodb:{verb}Item" for verb in ("Put", "Update", "Delete", "BatchWrite"))
-
-
-def test_each_record_has_one_writer() -> None:
-    writers = {name: who_may(*WRITES, resource=name) for name in ("inventory", "leases", "completions", "incidents")}
-    assert writers == {
-        "inventory": {"scheduler"},
-        "leases": {"worker"},
-        "completions": {"worker"},
-        "incidents": {"monitor"},
-    }
-
-
-def test_nobody_may_change_or_delete_what_stands_in_the_journal() -> None:
-    assert who_may(*WRITES[1:], resource="completions") == set()
-
-
-def test_only_the_relay_sends_work_and_only_the_monitor_alerts() -> None:
-    assert who_may("sqs:SendMessage", resource="queue") == {"relay"}
-    assert who_may("sns:Publish", resource="topic") == {"monitor"}
-
-
-def test_no_two_roles_write_one_heartbeat() -> None:
-    rows = [
-        (role.removesuffix(" mapping"), one.key)
-        for role, permissions in PERMISSIONS.items()
-        for one in permissions
-        if one.resource == "heartbeats" and one.action in WRITES
-    ]
-    assert sorted({key for _, key in rows}) == [
-        "monitor",
-        "monitor#stream",
-        "relay",
-        "relay#stream",
-        "scheduler#0",
-        "scheduler#0#*",
-        "worker#default",
-    ]
-    assert len({key for _, key in rows}) == len(set(rows))
+    changed_hands(stage)
+    deployed(stage)
