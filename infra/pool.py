@@ -152,7 +152,7 @@ def allowed(tables: Tables, queue: sqs.Queue, pool: str) -> list[iam.PolicyState
     return [
         tables.allow(INVENTORY, "BatchGetItem"),
         tables.allow(CONTROLS, "BatchGetItem", "GetItem"),
-        tables.allow(LEASES, "GetItem", "UpdateItem"),
+        tables.allow(LEASES, "GetItem", "UpdateItem", "ConditionCheckItem"),
         tables.allow(COMPLETIONS, "Query", "PutItem", "ConditionCheckItem"),
         tables.allow(EFFECTS, "Query", "PutItem", "UpdateItem", "DeleteItem"),
         tables.allow_heartbeat(worker_source(pool), "UpdateItem"),

@@ -39,6 +39,7 @@ class Ending(StrEnum):
     RETRY = "retry"  # the job asked for another attempt
     SUCCEEDED = "succeeded"
     GAVE_UP = "gave_up"  # the job said that trying again is of no use
+    STOPPED = "stopped"  # a later unit of its job is due, and the job's overlap policy ends this one
 
 
 class Verdict(StrEnum):

@@ -1,12 +1,15 @@
 """Leases: a temporary claim that one attempt owns a lock.  Written by workers only.
 
-    free ──take──▶ held(owner, token) ──extend──▶ held … ──free──▶ free (only the token stays)
+    free ──take──▶ held(owner, token) ──extend──▶ held … ──free──▶ free (only the token stays, and who waits longest)
                      │ expires_at < now - skew
                      └──take over──▶ held(new owner, token + 1, lost = [… the dead holder])
 
 An expired lease is judged by its `expires_at` in the condition.  DynamoDB's TTL is set on freed items only, days ahead,
 as garbage collection.  The token always rises: a freed item keeps it, and a deleted one starts from the present
 millisecond, which is further than any number of increments got.
+
+The unit that has waited longest is noted as `next`: a free lock is left to it until it should have come back, so that
+others who come by do not pass it again and again.
 """
 
 from __future__ import annotations
@@ -16,13 +19,14 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from functions.kit.errors import FinalError
-from functions.kit.instants import from_ms, to_ms
+from functions.kit.instants import EPOCH, from_ms, to_ms
 from functions.records.database import (
     Absent,
     Appended,
     Below,
     Change,
     Check,
+    Clause,
     Condition,
     ConditionRefusedError,
     Database,
@@ -36,7 +40,7 @@ from functions.records.database import (
 from functions.records.retention import ttl_of_free_lease
 from functions.records.tables import LEASES
 
-_HELD = ("owner", "unit_id", "acquired_at", "beat_at", "expires_at", "lost")
+_HELD = ("owner", "unit_id", "acquired_at", "beat_at", "expires_at", "lost", "stop")
 _TRIES = 3
 
 
@@ -51,8 +55,21 @@ class DeadHolder:
 
 
 @dataclass(frozen=True, kw_only=True)
+class LeftTo:
+    """The unit that has waited longest for a lock, `since` when; once free the lock is left to it until an instant."""
+
+    lock: str
+    unit_id: str
+    until: datetime
+    since: datetime = EPOCH
+
+
+@dataclass(frozen=True, kw_only=True)
 class Lease:
-    """A lease as it stands: held, since a free one is nobody's."""
+    """A lease as it stands: held, since a free one is nobody's.
+
+    `stop` is the unit for which the holder's attempt is asked to end; who waits longest is `next`.
+    """
 
     lock: str
     owner: str
@@ -62,19 +79,12 @@ class Lease:
     beat_at: datetime
     expires_at: datetime
     lost: tuple[DeadHolder, ...] = ()
+    next: LeftTo | None = None
+    stop: str | None = None
 
     def expired(self, now: datetime, skew: timedelta) -> bool:
         """Whether another may take it: it ran out by every clock that is within the skew."""
         return self.expires_at < now - skew
-
-
-@dataclass(frozen=True, kw_only=True)
-class LeftTo:
-    """A free lock that is kept for its oldest waiter until an instant."""
-
-    lock: str
-    unit_id: str
-    until: datetime
 
 
 class BadLeaseError(FinalError):
@@ -91,10 +101,24 @@ def lease_is_free(unit_id: str, now: datetime) -> Condition:
     return Condition("lease_is_free", every(Absent("owner"), unclaimed))
 
 
+def left_to_as_seen(seen: LeftTo) -> Condition:
+    """Nobody owns it, and it is still kept for the unit that was seen, which has not waited as long as this one."""
+    same = every(Equals("next.unit", seen.unit_id), Equals("next.until", to_ms(seen.until)))
+    return Condition("left_to_as_seen", every(Absent("owner"), same))
+
+
 def expired_as_seen(seen: Lease, now: datetime, skew: timedelta) -> Condition:
     """The holder and token that were judged, and not extended since: a late keep-alive that came first counts."""
     ran_out = Below("expires_at", to_ms(now - skew))
     return Condition("expired_as_seen", every(Equals("owner", seen.owner), Equals("token", seen.token), ran_out))
+
+
+def waited_for_as_seen(seen: Lease) -> Condition:
+    """The holder that was seen holds it, and nobody else noted a waiter meanwhile."""
+    same: Clause = Absent("next")
+    if seen.next is not None:
+        same = every(Equals("next.unit", seen.next.unit_id), Equals("next.until", to_ms(seen.next.until)))
+    return Condition("waited_for_as_seen", every(Equals("owner", seen.owner), Equals("token", seen.token), same))
 
 
 def still_mine(owner: str, token: int) -> Condition:
@@ -106,11 +130,21 @@ class Leases:
         self._database = database
         self.skew = skew
 
-    def take(self, lock: str, *, owner: str, unit_id: str, now: datetime, until: datetime) -> Lease | LeftTo:
+    def take(
+        self,
+        lock: str,
+        *,
+        owner: str,
+        unit_id: str,
+        now: datetime,
+        until: datetime,
+        waiting_since: datetime | None = None,
+    ) -> Lease | LeftTo:
         """The lease, ours or another's: compare `owner`.  Raises BadLeaseError.
 
-        One write takes a free one.  An expired one takes a second write, conditional on the holder and token seen,
-        which carries the dead holder along, so that no crash of ours can lose the evidence.
+        One write takes a free one, a second write one that is left to a unit which has not waited as long.  An expired
+        one takes a second write, too, conditional on the holder and token seen, which carries the dead holder along, so
+        that no crash of ours can lose the evidence.
         """
         claim = _Claim(owner=owner, unit_id=unit_id, now=now, until=until)
         seen: Lease | LeftTo | None = None
@@ -120,6 +154,8 @@ class Leases:
                 found = self._try(lock, claim.update(dead=found), expired_as_seen(found, now, self.skew))
                 if isinstance(found, Lease) and found.owner != owner and found.expired(now, self.skew):
                     found = None  # it changed hands and died again meanwhile
+            if isinstance(found, LeftTo) and waiting_since is not None and waiting_since < found.since:
+                found = self._try(lock, claim.update(), left_to_as_seen(found))
             if found is not None:
                 return found
             seen = self.read(lock)
@@ -141,6 +177,19 @@ class Leases:
             return _lease(self._database.change(Change(LEASES.name, {"lease_key": lease.lock}, update, mine)))
         except ConditionRefusedError as refused:
             raise LeaseLostError from refused
+
+    def note(self, seen: Lease, waiter: LeftTo, *, stop: str | None) -> bool:
+        """Note who waits longest for a held lock, and ask its attempt to end where `stop` names the unit that wants it.
+
+        False if the lease is another's by now, or somebody else noted a waiter: look again at the next delivery.
+        """
+        left_to = {"unit": waiter.unit_id, "until": to_ms(waiter.until), "since": to_ms(waiter.since)}
+        update = Update(set={"next": left_to} | ({} if stop is None else {"stop": stop}))
+        try:
+            self._database.change(Change(LEASES.name, {"lease_key": seen.lock}, update, waited_for_as_seen(seen)))
+        except ConditionRefusedError as refused:
+            return refused.item is not None and refused.item.get("next") == left_to  # our own, whose answer was lost
+        return True
 
     def free(self, lease: Lease, *, now: datetime) -> bool:
         """Free it outside an ending, where nothing is to be written down.  False if it was no longer ours: no harm."""
@@ -208,7 +257,9 @@ class _Claim:
         }
         if dead is not None:
             values["lost"] = Appended((_dead_item(dead),))
-        return Update(set=values, remove=("ttl", "next"))
+        # Who takes over from the dead may go before the one that waits longest, and does not make it start anew.
+        waits_on = dead is not None and dead.next is not None and dead.next.unit_id != self.unit_id
+        return Update(set=values, remove=("ttl", "stop") if waits_on else ("ttl", "stop", "next"))
 
 
 def _dead_item(lease: Lease) -> dict[str, Any]:
@@ -226,10 +277,28 @@ def _state(item: Item) -> Lease | LeftTo | None:
         if "owner" in item:
             return _held(item)
         if "next" in item:
-            return LeftTo(lock=item["lease_key"], unit_id=item["next"]["unit"], until=from_ms(item["next"]["until"]))
-    except (KeyError, TypeError, ValueError) as error:
+            return _left_to(item)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise BadLeaseError(f"the lease of {item['lease_key']} cannot be read: {error}") from error
     return None
+
+
+def _left_to(item: Item) -> LeftTo:
+    left_to = item["next"]
+    return LeftTo(
+        lock=item["lease_key"],
+        unit_id=_text(left_to, "unit"),
+        until=from_ms(left_to["until"]),
+        since=from_ms(left_to.get("since", 0)),
+    )
+
+
+def _waiter(item: Item) -> LeftTo | None:
+    """Of a held lock; one that cannot be read holds up nobody."""
+    try:
+        return _left_to(item)
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return None
 
 
 def _lease(item: Item) -> Lease:
@@ -258,6 +327,8 @@ def _held(item: Item) -> Lease:
             )
             for dead in item.get("lost", [])
         ),
+        next=_waiter(item) if "next" in item else None,
+        stop=item["stop"] if isinstance(item.get("stop"), str) else None,
     )
 
 

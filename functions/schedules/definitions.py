@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 __all__ = [
+    "DEFAULT_LEASE_S",
     "BadDefinition",
     "Catchup",
     "Definitions",
@@ -145,7 +146,7 @@ def _job(name: str, raw: object, pools: Mapping[str, Pool], pool_reasons: Mappin
         start_deadline_s=fields.number_or_none("start_deadline_s"),
         lease_s=fields.number("lease_s"),
         drill=fields.take("drill", bool),
-        overlap=fields.one_of("overlap", "queue", "allow"),
+        overlap=fields.one_of("overlap", "queue", "skip", "allow", "cancel_running"),
         lock=rules.lock(fields.take("lock", str)),
         catchup=_catchup(Fields(fields.table("catchup"))),
         severity=fields.one_of("severity", "page", "ticket", "info"),

@@ -62,7 +62,7 @@ class Job:
     start_deadline_s: int | None = None
     lease_s: int = DEFAULT_LEASE_S
     drill: bool = False
-    overlap: Literal["queue", "allow"] = "queue"
+    overlap: Literal["queue", "skip", "allow", "cancel_running"] = "queue"
     lock: str = ""
     """Template with `{job}` and `{partition}`; empty means job and partition."""
     catchup: Catchup = dataclasses.field(default_factory=Catchup)

@@ -21,7 +21,14 @@ from functions.kit.clock import Clock
 from functions.kit.errors import FinalError, SplitshiftError
 from functions.records.effects import Effects
 from functions.records.entries import EffectState, bounded
-from functions.sdk.errors import DuplicateEffectError, EffectUnknownError, NotApplied, StepResultError, Stop
+from functions.sdk.errors import (
+    DuplicateEffectError,
+    EffectUnknownError,
+    NotApplied,
+    StepResultError,
+    Stop,
+    Superseded,
+)
 from functions.sdk.ledger import Call, Claim, LedgerLayer, payload_hash
 from functions.sdk.results import NotKeptError, boxed, round_trip, unboxed
 
@@ -44,7 +51,7 @@ class Guard(Protocol):
         ...
 
     def check(self) -> None:
-        """Raises LeaseGone where the lease is known to be lost.  No call."""
+        """Raises LeaseGone where the lease is known to be lost, Superseded where a later unit waits.  No call."""
         ...
 
 
@@ -122,7 +129,7 @@ class Calls:
             raise FinalError(f"timeout={timeout:g} is no time for a call: write the seconds that it can last")
         key = self._new_key(name, item)
         label = name if item is None else f"{name}[{bounded(str(item)[:_ITEM_SHOWN])}]"
-        self._tools.guard.ensure(timeout)
+        self.go_on(timeout)
         entry = Call(
             label=label,
             key=key,
@@ -151,7 +158,7 @@ class Calls:
     def step(self, name: str, function: Callable[[], Any]) -> Any:
         """A pure step's result, kept: a retried unit goes on after it."""
         key = self._new_key(f"step.{name}", None, shown=name)
-        self._tools.guard.check()
+        self.go_on()
 
         def taken() -> Any:
             try:
@@ -161,6 +168,18 @@ class Calls:
 
         entry = Call(label=f"{STEP_LABEL}{name}", key=key, payload=None, repeatable=True)
         return self._once(f"step.{name}", entry, taken)
+
+    def go_on(self, seconds: float | None = None) -> None:
+        """Return only if the attempt may go on, with that much time.  Raises what the guard raises."""
+        guard = self._tools.guard
+        try:
+            if seconds is None:
+                guard.check()
+            else:
+                guard.ensure(seconds)
+        except Superseded as stop:
+            self.stopped = stop  # remembered, in case the job swallows it with a bare `except:`
+            raise
 
     def key(self, name: str, item: Any = None) -> str:
         return idempotency_key(self._tools.claim.unit_id, name, item)

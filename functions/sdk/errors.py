@@ -52,5 +52,9 @@ class Stop(BaseException):
     """Ends an attempt from within, whatever the job catches: not an error of the job's, so no `Exception`."""
 
 
+class Superseded(Stop):
+    """A later unit of the job waits for the lock, and the job's overlap policy is that this one ends for it."""
+
+
 class LeaseGone(Stop):
     """The lease is another's by now: nothing that this attempt does counts any more."""

@@ -166,6 +166,6 @@ class Run:
         return self.calls.key(name, item)
 
     def progress(self, done: int, *, of: int | None = None) -> None:
-        """Say how far the run is; also where a run whose lease is gone ends."""
-        self.guard.check()
+        """Say how far the run is; also where a run ends whose lease is gone, or for which a later unit waits."""
+        self.calls.go_on()
         self.log.debug("progress", extra={"action": "progress", "done": done, "of": of})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -35,6 +36,7 @@ from functions.worker.execution import Ran
 from functions.worker.messages import Message
 
 RETURNS_SOON_S = 5
+CANCEL_RUNNING = "cancel_running"
 _log = get_logger("worker")
 
 
@@ -54,18 +56,30 @@ Reply = Acknowledge | Return
 
 
 @dataclass(frozen=True, kw_only=True)
-class Unit:
-    """A unit under its lease, as read after the lease was held.  `job` is None where this bundle does not know it,
-    `ended` the deployment that ended a job of its name, where that was asked.
+class Seen:
+    """What the records say of a unit.  `job` is None where this bundle does not know it, `ended` the deployment that
+    ended a job of its name, where that was asked.
     """
 
     message: Message
-    lease: Lease
     row: Row
     control: Control | None
     journal: Journal
     job: Job | None
     ended: EndedJob | None = None
+
+    @property
+    def started(self) -> bool:
+        """Whether any attempt is on record, however it ended, also one that cannot be read."""
+        journal = self.journal
+        return bool(journal.attempts or journal.holds or journal.stale or journal.unreadable)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unit(Seen):
+    """A unit under its lease, as read after the lease was held."""
+
+    lease: Lease
 
 
 class Endings:
@@ -83,13 +97,20 @@ class Endings:
     def concluded(self, unit: Unit, conclusion: Conclude) -> Reply:
         """The unit ends without running."""
         effects = self._from_ledger(unit) if unit.journal.attempts or unit.journal.holds else ()
-        completion = self._completion(unit, conclusion.outcome, unit.journal.attempts, effects, conclusion.reason)
+        attempts, owner = unit.journal.attempts, unit.lease.owner
+        completion = self._completion(unit, conclusion.outcome, attempts, effects, conclusion.reason, owner=owner)
         return self._end(unit, completion, Acknowledge())
 
     def succeeded(self, unit: Unit, ran: Ran, started: datetime) -> Reply:
         attempts = (*unit.journal.attempts, self._attempt(unit, ran, started))
         completion = self._completion(
-            unit, Outcome.SUCCEEDED, attempts, self._effects(unit, ran), started=started, summary=ran.summary
+            unit,
+            Outcome.SUCCEEDED,
+            attempts,
+            self._effects(unit, ran),
+            started=started,
+            summary=ran.summary,
+            owner=unit.lease.owner,
         )
         return self._end(unit, completion, Acknowledge())
 
@@ -97,9 +118,31 @@ class Endings:
         """The last attempt: the completion says `failed`."""
         attempts = (*unit.journal.attempts, self._attempt(unit, ran, started))
         completion = self._completion(
-            unit, Outcome.FAILED, attempts, self._effects(unit, ran), ran.error, started=started
+            unit, Outcome.FAILED, attempts, self._effects(unit, ran), ran.error, started=started, owner=unit.lease.owner
         )
         return self._end(unit, completion, Acknowledge())
+
+    def stopped(self, unit: Unit, ran: Ran, started: datetime) -> Reply:
+        """Ended for a later unit of its job."""
+        attempts = (*unit.journal.attempts, self._attempt(unit, ran, started))
+        completion = self._completion(
+            unit,
+            Outcome.CANCELLED,
+            attempts,
+            self._effects(unit, ran),
+            CANCEL_RUNNING,
+            started=started,
+            owner=unit.lease.owner,
+        )
+        return self._end(unit, completion, Acknowledge())
+
+    def unstarted(self, seen: Seen, holder: Lease, conclusion: Conclude) -> bool:
+        """A unit that never started ends while another holds its lock; False if that one does not any more."""
+        completion = self._completion(seen, conclusion.outcome, (), (), conclusion.reason, owner=uuid.uuid4().hex)
+        ended = self._stores.completions.skip(seen.row.unit_id, completion, holder, seen.row.ttl)
+        fields = {"action": "ended_unstarted", "unit_id": seen.row.unit_id, "outcome": str(conclusion.outcome)}
+        _log.info("ended without its lock", extra=fields | {"holder": holder.unit_id, "written": ended})
+        return ended
 
     def tried(self, unit: Unit, ran: Ran, started: datetime, again_in_s: float) -> Reply:
         """A failed attempt that is not the last."""
@@ -171,18 +214,19 @@ class Endings:
 
     def _completion(
         self,
-        unit: Unit,
+        unit: Seen,
         outcome: Outcome,
         attempts: Sequence[Attempt],
         effects: tuple[EffectState, ...],
         reason: str | None = None,
         *,
+        owner: str,
         started: datetime | None = None,
         summary: str | None = None,
     ) -> Completion:
         return Completion(
             outcome=outcome,
-            owner=unit.lease.owner,
+            owner=owner,
             job=unit.row.job,
             partition=unit.row.partition,
             slot=unit.row.slot,

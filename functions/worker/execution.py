@@ -17,7 +17,7 @@ from functions.records.inventory import Row
 from functions.schedules.definitions import Job
 from functions.schedules.slots import previous
 from functions.sdk.calls import Calls, Context, Tools
-from functions.sdk.errors import GiveUp, LeaseGone, Retry, Stop
+from functions.sdk.errors import GiveUp, LeaseGone, Retry, Stop, Superseded
 from functions.sdk.ledger import Claim, HoldNeeded
 from functions.sdk.results import summary
 from functions.sdk.run import Run, Window
@@ -120,6 +120,8 @@ def _returned(result: Any, calls: Calls) -> Ran:
 
 
 def _stopped(stop: Stop, calls: Calls) -> Ran:
+    if isinstance(stop, Superseded):
+        return Ran(ending=Ending.STOPPED, error=str(stop), effects=calls.states)
     if isinstance(stop, HoldNeeded):
         return Ran(ending=Ending.ERROR, error=str(stop), held=stop.record, effects=calls.states)
     return Ran(ending=Ending.ERROR, error=str(stop), gone=isinstance(stop, LeaseGone), effects=calls.states)

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from functions.kit.clock import Clock
 from functions.kit.logging import get_logger
 from functions.records.leases import Lease, LeaseLostError, Leases
-from functions.sdk.errors import LeaseGone, OutOfTimeError
+from functions.sdk.errors import LeaseGone, OutOfTimeError, Superseded
 
 _log = get_logger("worker")
 
@@ -18,8 +18,9 @@ class KeepAlive:
     """One attempt's lease.  Extended every third of it, never past `acquired_at + max_duration`.
 
     A passing error is tried again until the lease's own end; a refusal means that the lease is lost, and the attempt is
-    told at its next effect, step or progress.  It keeps no state outside this object, so that a thread which is frozen
-    with its Lambda environment and thaws in a later invocation can only be refused.
+    told at its next effect, step or progress, as it is when a later unit of its job asked it to end.  It keeps no state
+    outside this object, so that a thread which is frozen with its Lambda environment and thaws in a later invocation
+    can only be refused.
     """
 
     def __init__(
@@ -65,6 +66,8 @@ class KeepAlive:
             raise LeaseGone("the attempt is over")
         if self.lost:
             raise LeaseGone("the lease is lost")
+        if self._lease.stop is not None:
+            raise Superseded(f"ended for {self._lease.stop}, which is due")
 
     def ensure(self, seconds: float) -> None:
         """Time for a call of that many seconds, by the last answer about the lease; else extend it first."""

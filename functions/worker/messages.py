@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from functions.kit.errors import FinalError
+from functions.kit.instants import from_ms
 from functions.records.unit_id import LOCK, BadUnitIdError, UnitId, parse_unit_id
 from functions.worker.backoff import visibility_s
 
@@ -23,13 +25,17 @@ class BadMessageError(FinalError):
 
 @dataclass(frozen=True, kw_only=True)
 class Message:
-    """`receives` counts deliveries: only for how long to wait, never for attempts."""
+    """`receives` counts deliveries: only for how long to wait, never for attempts.
+
+    `first_received` is when the message first came, by which the one that waits longest is known; None if not told.
+    """
 
     message_id: str
     receipt: str
     unit: UnitId
     lock: str
     receives: int
+    first_received: datetime | None = None
 
     @property
     def unit_id(self) -> str:
@@ -51,7 +57,15 @@ def parse(record: Mapping[str, Any]) -> Message:
         unit=unit,
         lock=lock,
         receives=int(record.get("attributes", {}).get("ApproximateReceiveCount", "1")),
+        first_received=_instant(record.get("attributes", {}).get("ApproximateFirstReceiveTimestamp")),
     )
+
+
+def _instant(milliseconds: object) -> datetime | None:
+    try:
+        return from_ms(int(str(milliseconds)))
+    except ValueError:
+        return None
 
 
 class Visibility:

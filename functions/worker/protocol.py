@@ -18,25 +18,24 @@ from botocore.exceptions import BotoCoreError, ClientError
 from functions.kit.clock import Clock
 from functions.kit.errors import RetryableError
 from functions.kit.logging import get_logger
-from functions.records.controls import Control
 from functions.records.entries import Ending
 from functions.records.inventory import BadRowError
 from functions.records.leases import Lease, LeftTo
 from functions.records.stores import Stores
-from functions.records.tables import CONTROLS, INVENTORY
 from functions.schedules.definitions import Definitions, Job
 from functions.sdk.calls import Context
-from functions.worker.backoff import lock_wait_s, retry_delay_s
+from functions.worker.backoff import retry_delay_s
 from functions.worker.decide import Conclude, Later, Leave, Repeat, Start, decide
 from functions.worker.endings import Acknowledge, Endings, Reply, Return, Unit
 from functions.worker.execution import Attempting, Ran, execute
 from functions.worker.faults import Faults
 from functions.worker.keepalive import KeepAlive, Ticker
 from functions.worker.messages import Message
+from functions.worker.reading import read
 from functions.worker.registry import JobNotLoadableError, Registry
 from functions.worker.secrets import Secrets, SecretUnavailableError
+from functions.worker.waiting import Waiting, lease_length_s
 
-DEFAULT_LEASE_S = 60
 _PASSING = (BotoCoreError, ClientError, RetryableError)
 _log = get_logger("worker")
 
@@ -61,6 +60,7 @@ class Protocol:
         self._faults = faults
         self._secrets = secrets or Secrets({})
         self._endings = Endings(stores, clock, worker)
+        self._waiting = Waiting(stores, clock, self._endings, definitions.version)
 
     def process(self, message: Message, context: Context, extend_messages: Callable[[], None]) -> Reply:
         """One delivery of one unit.  Raises only where a database or the process fails; then the message comes back."""
@@ -71,54 +71,35 @@ class Protocol:
         for dead in lease.lost:
             self._endings.lost(dead, self._jobs.get(_job_of(dead.unit_id)))
         try:
-            unit = self._read(message, lease, job)
+            seen = read(self._stores, message, job, self._version)
         except (*_PASSING, BadRowError):
             # Nothing was begun: a lease left behind would look like a dead worker.
             self._stores.leases.free(lease, now=self._clock.now())
             raise
-        if unit is None:
+        if seen is None:
             self._stores.leases.free(lease, now=self._clock.now())
             return Acknowledge()
+        unit = Unit(**vars(seen), lease=lease)
         return self._act(unit, context, extend_messages)
 
     def _take(self, message: Message, job: Job | None) -> Lease | Reply:
         """The lease, ours; else when the message is to come back."""
         owner = uuid.uuid4().hex
         now = self._clock.now()
-        until = now + timedelta(seconds=_lease_s(job))
+        until = now + timedelta(seconds=lease_length_s(job))
         if job is not None:
             until = min(until, now + timedelta(seconds=job.max_duration_s))
-        found = self._stores.leases.take(message.lock, owner=owner, unit_id=message.unit_id, now=now, until=until)
+        found = self._stores.leases.take(
+            message.lock,
+            owner=owner,
+            unit_id=message.unit_id,
+            now=now,
+            until=until,
+            waiting_since=message.first_received,
+        )
         if isinstance(found, LeftTo):
             return Return(after_s=max(1.0, (found.until - now).total_seconds()))
-        return found if found.owner == owner else self._held(message, found, job)
-
-    def _held(self, message: Message, lease: Lease, job: Job | None) -> Return:
-        """The lock is held.  The same unit comes before any policy: it is being worked, or will be free by expiry."""
-        now = self._clock.now()
-        _log.info("lock held", extra={"action": "lock_held", "unit_id": message.unit_id, "holder": lease.unit_id})
-        if lease.unit_id == message.unit_id:
-            return Return(after_s=max(1.0, (lease.expires_at + self._stores.skew - now).total_seconds() + 1))
-        return Return(after_s=lock_wait_s(lease.expires_at, now, self._stores.skew, _lease_s(job), message.receives))
-
-    def _read(self, message: Message, lease: Lease, job: Job | None) -> Unit | None:
-        """Row, control and journal, consistent, and after the lease is held; None where there is nothing to work on."""
-        found = self._stores.database.get_many(
-            {INVENTORY.name: [{"unit_id": message.unit_id}], CONTROLS.name: [{"name": message.unit.job}]}
-        )
-        if not found[INVENTORY.name]:
-            _log.error("no such unit", extra={"action": "no_row", "unit_id": message.unit_id})
-            return None
-        row = self._stores.inventory.parsed(found[INVENTORY.name][0])
-        if row.lock != message.lock:
-            _log.error("message names another lock", extra={"action": "bad_message", "unit_id": message.unit_id})
-            return None
-        control: Control | None = next(iter(self._stores.controls.parsed(found[CONTROLS.name]).values()), None)
-        journal = self._stores.completions.read(message.unit_id)
-        # Only a row of other definitions, or of a job that is not there, may be one whose job was ended since.
-        doubtful = job is None or row.definition != self._version
-        ended = self._stores.ended_jobs.last(row.job) if doubtful else None
-        return Unit(message=message, lease=lease, row=row, control=control, journal=journal, job=job, ended=ended)
+        return found if found.owner == owner else self._waiting.held(message, found, job)
 
     def _act(self, unit: Unit, context: Context, extend_messages: Callable[[], None]) -> Reply:
         now = self._clock.now()
@@ -149,6 +130,8 @@ class Protocol:
             return self._endings.held(unit, ran)
         if ran.ending is Ending.SUCCEEDED:
             return self._endings.succeeded(unit, ran, started)
+        if ran.ending is Ending.STOPPED:
+            return self._endings.stopped(unit, ran, started)
         if ran.ending is Ending.GAVE_UP or number >= job.attempts:
             return self._endings.failed(unit, ran, started)
         return self._endings.tried(unit, ran, started, _again_in_s(job, number, ran))
@@ -184,10 +167,6 @@ class Protocol:
         except (SecretUnavailableError, JobNotLoadableError) as error:
             return Ran(ending=Ending.ERROR, error=str(error))
         return execute(attempting, function, keep_alive)
-
-
-def _lease_s(job: Job | None) -> int:
-    return DEFAULT_LEASE_S if job is None else job.lease_s
 
 
 def _job_of(unit_id: str) -> str:

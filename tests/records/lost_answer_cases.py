@@ -8,6 +8,7 @@ from typing import Any
 from functions.records.entries import Ending, Outcome
 from functions.records.heartbeats import RELAY
 from functions.records.incidents import Incident
+from functions.records.leases import Lease, LeftTo
 from functions.records.stores import Stores
 from tests.records.builders import (
     LOCK,
@@ -60,6 +61,26 @@ def take_of_a_freed_lock(stores: Stores) -> Act:
 def take_over_of_an_expired_lease(stores: Stores) -> Act:
     taken(stores.leases, "dead", until=after(60))
     return lambda stores: _take(stores, "a", 100)
+
+
+def _noted(stores: Stores, since: float) -> tuple[Lease, LeftTo]:
+    return taken(stores.leases, "b"), LeftTo(lock=LOCK, unit_id=unit(1), until=after(90), since=after(since))
+
+
+@case
+def note_of_who_waits_longest(stores: Stores) -> Act:
+    lease, waiter = _noted(stores, since=0)
+    return lambda stores: stores.leases.note(lease, waiter, stop=unit(1))
+
+
+@case
+def take_of_a_lock_that_is_left_to_a_younger_one(stores: Stores) -> Act:
+    lease, waiter = _noted(stores, since=5)
+    stores.leases.note(lease, waiter, stop=None)
+    stores.leases.free(lease, now=after(10))
+    return lambda stores: stores.leases.take(
+        LOCK, owner="a", unit_id=UNIT, now=after(11), until=after(60), waiting_since=after(4)
+    )
 
 
 @case

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -207,6 +208,60 @@ def test_a_free_lock_is_anybodys_once_its_waiter_let_the_time_pass(database: Gua
     database.put(Put("leases", kept))
 
     assert taken(stores.leases, "b", unit_id=unit(2), at=after(30.001)).owner == "b"
+
+
+def test_who_waits_longest_is_kept_through_an_extension_and_the_freeing_and_until_it_takes_the_lock(
+    stores: Stores,
+) -> None:
+    mine = taken(stores.leases, "a")
+    waiter = LeftTo(lock=LOCK, unit_id=unit(1), until=after(90), since=after(1))
+    assert stores.leases.note(mine, waiter, stop=unit(1))
+    seen = stores.leases.extend(mine, now=after(20), until=after(80))
+    assert (seen.next, seen.stop) == (waiter, unit(1))
+
+    stores.leases.free(mine, now=after(30))
+    assert stores.leases.read(LOCK) == waiter
+    late = stores.leases.take(LOCK, owner="b", unit_id=unit(2), now=after(31), until=after(91), waiting_since=after(2))
+    assert late == waiter
+    first = stores.leases.take(LOCK, owner="c", unit_id=unit(3), now=after(32), until=after(92), waiting_since=NOW)
+    assert isinstance(first, Lease)
+    assert (first.owner, first.next, first.stop) == ("c", None, None)
+
+
+def test_a_waiter_is_noted_only_with_the_holder_and_the_waiter_that_were_seen(stores: Stores) -> None:
+    mine = taken(stores.leases, "a")
+    first, second = (LeftTo(lock=LOCK, unit_id=unit(n), until=after(90), since=after(n)) for n in (1, 2))
+    assert stores.leases.note(mine, first, stop=None)
+    assert not stores.leases.note(mine, second, stop=None), "somebody was noted meanwhile"
+    stores.leases.free(mine, now=after(30))
+    assert not stores.leases.note(mine, second, stop=unit(2)), "the holder is another, or nobody"
+    assert stores.leases.read(LOCK) == first
+
+
+def test_who_takes_over_from_the_dead_leaves_the_one_that_waits_longest_its_place_and_no_word_to_stop(
+    stores: Stores,
+) -> None:
+    dead = taken(stores.leases, "dead", until=after(60))
+    waiter = LeftTo(lock=LOCK, unit_id=unit(1), until=after(190), since=after(1))
+    stores.leases.note(dead, waiter, stop=unit(1))
+    over = stores.leases.take(LOCK, owner="a", unit_id=unit(2), now=after(100), until=after(160))
+    assert isinstance(over, Lease)
+    assert (over.owner, over.next, over.stop) == ("a", waiter, None)
+
+
+@pytest.mark.parametrize("left_to", [7, {}, {"unit": 5, "until": 1}, {"unit": "u", "until": "soon"}])
+def test_a_waiter_that_cannot_be_read_holds_up_nobody_who_holds_the_lock(
+    database: Guarded, stores: Stores, left_to: Any
+) -> None:
+    mine = taken(stores.leases, "a")
+    database.put(Put("leases", item_of(database) | {"next": left_to}))
+    assert stores.leases.extend(mine, now=after(20), until=after(80)).next is None
+
+
+def item_of(database: Guarded) -> Item:
+    item = database.get("leases", {"lease_key": LOCK})
+    assert item is not None
+    return item
 
 
 def test_many_leases_are_read_at_once_and_free_locks_are_not_among_them(stores: Stores) -> None:

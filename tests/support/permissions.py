@@ -73,6 +73,12 @@ WORKER = (
         resource="leases",
         why="looks again at a lease that changed hands",
     ),
+    Permission(
+        action="dynamodb:ConditionCheckItem",
+        resource="leases",
+        why="a unit is skipped only while another holds its lock",
+        unseen="only for a job with overlap = skip, or beyond its start deadline",
+    ),
     *_table(
         "completions",
         Query="the unit's journal, under its lease",

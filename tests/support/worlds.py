@@ -17,7 +17,7 @@ from typing import Any, cast
 from botocore.exceptions import ReadTimeoutError
 
 from functions.kit.clock import SettableClock
-from functions.kit.instants import to_text
+from functions.kit.instants import to_ms, to_text
 from functions.records.database import Change, Database, Find, Item, Key, Put, Remove, Write
 from functions.records.effects import EffectRecord
 from functions.records.entries import Journal, Review, Verdict
@@ -147,6 +147,7 @@ class Sent:
     body: str
     seen_at: datetime
     receives: int = 0
+    first_received: datetime | None = None
 
     @property
     def receipt(self) -> str:
@@ -176,13 +177,17 @@ class Queue:
         records: list[dict[str, Any]] = []
         for message in [message for message in self.messages.values() if message.seen_at <= now][:most]:
             message.receives += 1
+            message.first_received = message.first_received or now
             message.seen_at = now + timedelta(seconds=hidden_s)
             records.append(
                 {
                     "messageId": message.message_id,
                     "receiptHandle": message.receipt,
                     "body": message.body,
-                    "attributes": {"ApproximateReceiveCount": str(message.receives)},
+                    "attributes": {
+                        "ApproximateReceiveCount": str(message.receives),
+                        "ApproximateFirstReceiveTimestamp": str(to_ms(message.first_received)),
+                    },
                 }
             )
         return records

@@ -33,10 +33,8 @@ def _refused(_value: object) -> None:
 _not_yet = PlainValidator(_refused, json_schema_input_type=None)
 
 
-def _choice(*built: str, later: tuple[str, ...] = ()) -> PlainValidator:
+def _choice(*built: str) -> PlainValidator:
     def check(value: object) -> str:
-        if value in later:
-            raise Refused(f"{shown(value)} is not yet supported", f"write {' or '.join(map(shown, built))}")
         if value not in built:
             raise Refused(f"{shown(value)} is not a choice", f"write {' or '.join(map(shown, built))}")
         return cast("str", value)
@@ -209,8 +207,8 @@ class JobFields(_Table):
     """How soon a dead worker is noticed."""
     drill: bool = False
     """May drills use it?  Only if its effects are harmless."""
-    overlap: Annotated[str, _choice("queue", "allow", later=("skip", "cancel_running"))] = "queue"
-    """Never two at once, or they may overlap."""
+    overlap: Annotated[str, _choice("queue", "skip", "allow", "cancel_running")] = "queue"
+    """While another runs: wait, end as skipped, run as well, or wait and end an earlier one of this job."""
     lock: Annotated[str, PlainValidator(rules.lock, json_schema_input_type=str)] = ""
     """What must not run twice at once; {job} and {partition} are filled in.  Without it: job and partition."""
     catchup: CatchupFields = CatchupFields()

@@ -215,8 +215,6 @@ def test_every_catch_up_policy_is_compiled_and_read_back(project: Project, polic
         "needs_review = true",
         'review = { within = "20h" }',
         'review = { by = ["ann"] }',
-        'overlap = "skip"',
-        'overlap = "cancel_running"',
         "alert = { failures = 2 }",
         "alert = { of = 2 }",
     ],

@@ -44,7 +44,7 @@ BAD: Mapping[str, Any] = {
     "lease_s": [14, 901, -1, 10**30],
     "max_duration_s": [841, 0],
     "complete_within_s": [600, None],
-    "overlap": ["skip", "cancel_running", 5],
+    "overlap": ["replace", 5],
     "lock": ["{owner}", "a b", "x-{partition}"],
     "catchup": [{"policy": "some", "window_s": 60, "max": 1, "order": "oldest"}, {"policy": "latest"}, None],
     "severity": ["urgent"],

@@ -81,7 +81,7 @@ def test_what_check_accepts_the_schema_accepts(line: str, tmp_path: Path) -> Non
         'shedule = "0 2 * * *"',
         'timezone = "Mars/Phobos"',
         'dst_gap = "shift"',
-        'overlap = "skip"',
+        'overlap = "replace"',
         'spread = "5 m"',
         'max_duration = ""',
         "max_duration = 300",

@@ -1,0 +1,36 @@
+"""What the records say of a unit: row, control and journal, read consistently."""
+
+from __future__ import annotations
+
+from functions.kit.logging import get_logger
+from functions.records.controls import Control
+from functions.records.stores import Stores
+from functions.records.tables import CONTROLS, INVENTORY
+from functions.schedules.definitions import Job
+from functions.worker.endings import Seen
+from functions.worker.messages import Message
+
+_log = get_logger("worker")
+
+
+def read(stores: Stores, message: Message, job: Job | None, version: str) -> Seen | None:
+    """`version` is that of the definitions here.
+
+    None where there is nothing to work on: no row, or one with another lock.  Raises BadRowError.
+    """
+    found = stores.database.get_many(
+        {INVENTORY.name: [{"unit_id": message.unit_id}], CONTROLS.name: [{"name": message.unit.job}]}
+    )
+    if not found[INVENTORY.name]:
+        _log.error("no such unit", extra={"action": "no_row", "unit_id": message.unit_id})
+        return None
+    row = stores.inventory.parsed(found[INVENTORY.name][0])
+    if row.lock != message.lock:
+        _log.error("message names another lock", extra={"action": "bad_message", "unit_id": message.unit_id})
+        return None
+    control: Control | None = next(iter(stores.controls.parsed(found[CONTROLS.name]).values()), None)
+    journal = stores.completions.read(message.unit_id)
+    # Only a row of other definitions, or of a job that is not there, may be one whose job was ended since.
+    doubtful = job is None or row.definition != version
+    ended = stores.ended_jobs.last(row.job) if doubtful else None
+    return Seen(message=message, row=row, control=control, journal=journal, job=job, ended=ended)

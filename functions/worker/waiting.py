@@ -1,0 +1,117 @@
+"""A unit whose lock is held by another: it waits, ends without having started, or asks the other to end.
+
+    queue            it waits, longer each time; the one that has waited longest is noted, and a free lock is left to it
+    skip             it ends as skipped, if it never started
+    cancel_running   it waits, and an earlier unit of its job is told to end
+
+Whatever the policy, the same unit waits for itself, and one that is beyond its start deadline ends as expired.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from functions.kit.clock import Clock
+from functions.kit.logging import get_logger
+from functions.records.entries import Outcome
+from functions.records.inventory import BadRowError
+from functions.records.leases import Lease, LeftTo
+from functions.records.stores import Stores
+from functions.records.unit_id import BadUnitIdError, UnitId, parse_unit_id
+from functions.schedules.definitions import DEFAULT_LEASE_S, Job
+from functions.worker.backoff import lock_wait_s
+from functions.worker.decide import Conclude, Start, decide
+from functions.worker.endings import RETURNS_SOON_S, Acknowledge, Endings, Reply, Return, Seen
+from functions.worker.messages import Message
+from functions.worker.reading import read
+
+OVERLAP = "overlap"
+_UNSTARTED = frozenset({Outcome.SKIPPED, Outcome.EXPIRED})
+_log = get_logger("worker")
+
+
+def lease_length_s(job: Job | None) -> int:
+    """In seconds; the default for a job that this bundle does not know."""
+    return DEFAULT_LEASE_S if job is None else job.lease_s
+
+
+class Waiting:
+    def __init__(self, stores: Stores, clock: Clock, endings: Endings, version: str) -> None:
+        self._stores = stores
+        self._clock = clock
+        self._endings = endings
+        self._version = version
+
+    def held(self, message: Message, lease: Lease, job: Job | None) -> Reply:
+        """Another attempt has the lease.  The same unit comes before any policy: it will be done, or free by expiry."""
+        now = self._clock.now()
+        _log.info("lock held", extra={"action": "lock_held", "unit_id": message.unit_id, "holder": lease.unit_id})
+        if lease.unit_id == message.unit_id:
+            return Return(after_s=max(1.0, (lease.expires_at + self._stores.skew - now).total_seconds() + 1))
+        if job is not None and (job.overlap == "skip" or job.start_deadline_s is not None):
+            ended = self._unstarted(message, lease, job)
+            if ended is not None:
+                return ended
+        length_s = lease_length_s(job)
+        wait_s = lock_wait_s(lease.expires_at, now, self._stores.skew, length_s, message.receives)
+        stop = message.unit_id if _wants_it_to_end(message.unit, lease, job) else None
+        waiter = _longest_waiter(message, lease, now, timedelta(seconds=wait_s + length_s))
+        if stop is not None or waiter is not lease.next:
+            self._stores.leases.note(lease, waiter, stop=stop)
+        return Return(after_s=wait_s)
+
+    def _unstarted(self, message: Message, lease: Lease, job: Job) -> Reply | None:
+        """What ends a unit that never started; None where it is to wait.
+
+        Only while the holder's unit is open: a lease of one that is complete is about to be freed, and stands in
+        nobody's way.
+        """
+        try:
+            seen = read(self._stores, message, job, self._version)
+        except BadRowError:
+            seen = None  # told once the lock is free
+        if seen is None or seen.started or any(dead.unit_id == message.unit_id for dead in lease.lost):
+            return None
+        conclusion = _conclusion(seen, job, self._clock.now())
+        if conclusion is None:
+            return None
+        if self._stores.completions.read(lease.unit_id).completion is not None:
+            return Return(after_s=RETURNS_SOON_S)
+        return Acknowledge() if self._endings.unstarted(seen, lease, conclusion) else Return(after_s=RETURNS_SOON_S)
+
+
+def _conclusion(seen: Seen, job: Job, now: datetime) -> Conclude | None:
+    match decide(seen.row, seen.control, seen.journal, job, now, ended=seen.ended):
+        case Start() if job.overlap == "skip":
+            return Conclude(outcome=Outcome.SKIPPED, reason=OVERLAP)
+        case Conclude(outcome=outcome) as conclusion if outcome in _UNSTARTED:
+            return conclusion
+        case _:
+            return None
+
+
+def _longest_waiter(message: Message, lease: Lease, now: datetime, kept: timedelta) -> LeftTo:
+    """The one that is noted, unless this one has waited longer, or that one has not come back in its time.
+
+    `kept` covers this one's way back and a lease's time more.  Only the one that has waited longest writes anything, so
+    that many waiters do not write to the item that the holder extends.
+    """
+    since, noted = message.first_received or now, lease.next
+    if noted is not None and noted.unit_id == message.unit_id:
+        since = min(since, noted.since)
+    elif noted is not None and noted.since <= since and noted.until >= now:
+        return noted
+    return LeftTo(lock=lease.lock, unit_id=message.unit_id, until=now + kept, since=since)
+
+
+def _wants_it_to_end(unit: UnitId, lease: Lease, job: Job | None) -> bool:
+    """An earlier slot of the same job and partition is to end for a later one: never the other way round."""
+    if job is None or job.overlap != "cancel_running" or lease.stop is not None:
+        return False
+    try:
+        holder = parse_unit_id(lease.unit_id)
+    except BadUnitIdError:
+        return False
+    if (holder.job, holder.partition) != (unit.job, unit.partition) or holder.slot is None or unit.slot is None:
+        return False
+    return holder.slot < unit.slot
