@@ -96,20 +96,6 @@ def test_a_role_writes_only_its_own_log(synthesis: Synthesis, function: str, par
     assert {resource for _, resource, _ in logs} == {f"log /aws/lambda/splitshift-prod-{function}"}
 
 
-def test_no_role_may_do_anything_everywhere_but_trace_and_join_a_network(synthesis: Synthesis) -> None:
-    everywhere = {
-        action
-        for template in synthesis.whole("prod")
-        for function in template.properties("AWS::Lambda::Function")
-        for action, resource, _ in granted(template, function["FunctionName"].removeprefix("splitshift-prod-"))
-        if resource == "*" or "*" in action
-    }
-    assert {action for action in everywhere if not action.startswith(("xray:Put", "ec2:"))} == set()
-    for template in synthesis.whole("dev"):
-        for name in template.of_type("AWS::IAM::Role"):
-            assert not any("xray" in str(statement["Action"]) for statement in template.statements(name))
-
-
 def test_jobs_permissions_and_secrets_are_granted_to_their_pool_alone(synthesis: Synthesis) -> None:
     template = synthesis.template("prod", "worker")
     heavy, default = (set(granted(template, f"worker-{pool}")) for pool in ("heavy", "default"))
