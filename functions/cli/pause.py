@@ -46,7 +46,8 @@ def command(
     """Hold jobs back: nothing of them starts, and their slots meanwhile are recorded as paused.
 
     An attempt that is running goes on to its end; --wait waits for that.  Pausing again changes the end and the
-    reason.  Slots that fell into a pause are not run afterwards: `splitshift backfill` runs them where that is wanted.
+    reason.  When the pause ends, the job's catch-up policy says which of its slots run after all; the others stay
+    recorded as paused, and `splitshift backfill` runs them where that is wanted.
 
     \b
     Examples:
@@ -80,11 +81,13 @@ def document(
         "dry_run": dry_run,
         "until": to_text(end) if end else None,
         "slots": sum(one.units for one in found),
+        "made_up": sum(one.made_up_units for one in found),
         "jobs": [
             {
                 "job": one.job.name,
                 "since": to_text(began) if (began := since.get(one.job.name)) else None,
                 "slots": one.units,
+                "made_up": one.made_up_units,
                 "first": to_text(one.slots[0]) if one.slots else None,
                 "last": to_text(one.slots[-1]) if one.slots else None,
             }
@@ -112,18 +115,31 @@ def _end(stage: Stage, length: str | None, until: str | None) -> datetime | None
 
 
 def _tell(found: Sequence[Affected], end: datetime | None, *, dry_run: bool) -> None:
-    lines = table("JOB", "SLOTS", "FIRST", "LAST", "NOW", wrap=("JOB", "NOW"))
+    lines = table("JOB", "SLOTS", "MADE UP", "FIRST", "LAST", "NOW", wrap=("JOB", "NOW"))
     for one in found:
         zone = zone_of(one.job)
         first, last = (one.slots[0], one.slots[-1]) if one.slots else (None, None)
         lines.add_row(
-            one.job.name, str(one.units), day_and_time(first, zone), day_and_time(last, zone), _standing(one.control)
+            one.job.name,
+            str(one.units),
+            str(one.made_up_units),
+            day_and_time(first, zone),
+            day_and_time(last, zone),
+            _standing(one.control),
         )
     console().print(lines)
     when = f"until {end:%d %b %H:%M:%S} UTC" if end else f"in the next {COUNTED // timedelta(hours=1)} hours"
-    total = sum(one.units for one in found)
-    written = "  Nothing written" if dry_run else ""
-    click.echo(f"{counted(len(found), 'job')}, {counted(total, 'slot')} {when}: not run, recorded as paused{written}")
+    total, made_up = sum(one.units for one in found), sum(one.made_up_units for one in found)
+    click.echo(f"{counted(len(found), 'job')}, {counted(total, 'slot')} {when}")
+    click.echo(f"{_becomes(found, total, made_up)}{'.  Nothing written' if dry_run else ''}")
+
+
+def _becomes(found: Sequence[Affected], total: int, made_up: int) -> str:
+    """`24 run when it ends, 7 are not made up for (catchup latest, none)`."""
+    if total == made_up:
+        return f"{made_up} run when it ends"
+    policies = sorted({one.job.catchup.policy for one in found if one.units > one.made_up_units})
+    return f"{made_up} run when it ends, {total - made_up} are not made up for (catchup {', '.join(policies)})"
 
 
 def _standing(control: Control | None) -> str:

@@ -1,7 +1,8 @@
 """Holding jobs back, and letting them go on.
 
 A slot that falls into a pause gets a suppressed row, reason `paused`: judged at the slot, whenever that is looked at.
-So a resume brings no burst: what was to run in between is accounted for, and the next slot runs at its time.
+When the pause ends, the job's catch-up policy says which of its slots run after all: none, the latest, or all up to its
+`max`.  The others stay accounted for as paused, and the next slot runs at its time.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from functions.records.states import State
 from functions.records.unit_id import parse_unit_id
 from functions.records.units import UnitRecords, read_units
 from functions.schedules.model import Job
-from functions.schedules.slots import between
+from functions.schedules.slots import due_slots
 
 LOOK_EVERY_S = 2
 COUNTED = timedelta(hours=24)
@@ -32,15 +33,27 @@ MOST = 10_000
 
 @dataclass(frozen=True, kw_only=True)
 class Affected:
-    """A job, and its due slots that a pause withholds, MOST at most; `control` is what stands there so far."""
+    """A job, and its due slots that a pause withholds, MOST at most; `control` is what stands there so far.
+
+    `made_up` of these slots run when the pause ends.
+    """
 
     job: Job
     control: Control | None
     slots: tuple[datetime, ...]
+    made_up: int
 
     @property
     def units(self) -> int:
-        return len(self.slots) * max(1, len(self.job.partitions))
+        return len(self.slots) * self._places
+
+    @property
+    def made_up_units(self) -> int:
+        return self.made_up * self._places
+
+    @property
+    def _places(self) -> int:
+        return max(1, len(self.job.partitions))
 
 
 def affected(stage: Stage, jobs: Sequence[Job], until: datetime | None) -> list[Affected]:
@@ -48,14 +61,14 @@ def affected(stage: Stage, jobs: Sequence[Job], until: datetime | None) -> list[
     now = stage.clock.now()
     controls = stage.stores.controls.read_many([job.name for job in jobs])
     end = until or now + COUNTED
-    return [
-        Affected(
-            job=job,
-            control=controls.get(job.name),
-            slots=tuple(islice((slot.instant for slot in between(job, now, end) if slot.state == "due"), MOST)),
-        )
-        for job in jobs
-    ]
+    return [_affected(job, controls.get(job.name), now, end) for job in jobs]
+
+
+def _affected(job: Job, control: Control | None, now: datetime, end: datetime) -> Affected:
+    slots = tuple(islice(due_slots(job, now, end - timedelta(seconds=1)), MOST))  # one at the end runs as usual
+    oldest = end - timedelta(seconds=job.catchup.window_s)
+    made_up = min(job.catchup.most, sum(slot >= oldest for slot in slots))
+    return Affected(job=job, control=control, slots=slots, made_up=made_up)
 
 
 def pause(stage: Stage, jobs: Sequence[Job], *, until: datetime | None, reason: str | None) -> list[Control]:
@@ -70,7 +83,7 @@ def pause(stage: Stage, jobs: Sequence[Job], *, until: datetime | None, reason: 
 
 @dataclass(frozen=True, kw_only=True)
 class Resumed:
-    """`sent_again` are the units that had begun before the pause, and wait for a worker."""
+    """`sent_again` are the units that the pause held back: begun before it, asked for, or written ahead of it."""
 
     controls: tuple[Control, ...]
     sent_again: tuple[str, ...] = ()
@@ -83,7 +96,7 @@ def paused_now(stage: Stage, jobs: Sequence[Job]) -> list[Control]:
 
 
 def resume(stage: Stage, jobs: Sequence[Job]) -> Resumed:
-    """Of those that are paused.  What had begun is sent to a worker at once, and not when it would look again."""
+    """Of those that are paused.  What was held back is sent to a worker at once, and not when it would look again."""
     now, by = stage.clock.now(), stage.identity
     names = [control.job for control in paused_now(stage, jobs)]
     controls = tuple(stage.stores.controls.change(name, lambda seen: seen.resume(now, by=by)) for name in names)
@@ -138,4 +151,4 @@ def _open(stage: Stage, names: frozenset[str]) -> list[UnitRecords]:
 
 def _waits(stage: Stage, records: UnitRecords) -> bool:
     state = records.state(stage.clock.now(), stage.stores.skew).state
-    return state is State.RETRYING and isinstance(records.row, Row)
+    return state in {State.RETRYING, State.WAITING} and isinstance(records.row, Row)

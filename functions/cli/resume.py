@@ -25,8 +25,9 @@ from functions.records.controls import Control
 def command(*, dry_run: bool, yes: bool, as_json: bool, **options: Any) -> None:
     """Let paused jobs go on: their next slot runs at its time.
 
-    The slots of the pause stay recorded as paused, so nothing comes in a burst.  A unit that had begun before the
-    pause is sent to a worker at once.  Jobs that are not paused are left as they are.
+    Of the slots of the pause those run that the job's catch-up policy makes up for; the others stay recorded as paused.
+    A unit that was held back (begun before the pause, or asked for) is sent to a worker at once.  Jobs that are not
+    paused are left as they are.
 
     \b
     Examples:

@@ -33,7 +33,7 @@ def build_cases(
     for incident in open_now:
         severities.setdefault(incident.subject, {})[incident.reason] = incident.severity
     units = {unit_id: _parsed(unit_id) for unit_id in found}
-    paused = _paused(stores, {unit.job for unit in units.values() if unit}, view.now)
+    controls = stores.controls.read_many(sorted({unit.job for unit in units.values() if unit}))
     returned = view.position.returned
     cases: dict[str, Case] = {}
     for unit_id, evidence in found.items():
@@ -43,7 +43,7 @@ def build_cases(
             job=view.definitions.jobs.get(unit.job) if unit else None,
             owed=unit_id in candidates.owed
             or (evidence.row is None and is_owed(view.definitions, view.scheduler, unit)),
-            paused=unit is not None and unit.job in paused,
+            control=controls.get(unit.job) if unit else None,
             open=severities.get(unit_id, {}),
         )
         needed = (view.position.back_at, returned.get(RELAY), returned.get(case.pool_source or ""))
@@ -61,11 +61,6 @@ def later_success(stores: Stores, case: Case, now: datetime) -> str | None:
     same = [found.unit_id for found in newest if _partition(found.unit_id) == unit.partition][:_OF_PARTITION]
     completed = stores.completions.completed(same)
     return next((unit_id for unit_id, completion in completed.items() if heals(case, unit_id, completion)), None)
-
-
-def _paused(stores: Stores, jobs: set[str], now: datetime) -> set[str]:
-    controls = stores.controls.read_many(sorted(jobs))
-    return {name for name, control in controls.items() if control.paused_at(now)}
 
 
 def _partition(unit_id: str) -> str | None:

@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from functions.kit.instants import to_text
 from functions.monitor.evidence import Evidence
 from functions.monitor.reasons import PAGE, TICKET, Finding, Reason
+from functions.records.controls import Control
 from functions.records.entries import Attempt, Completion, Ending, Hold, Outcome, Verdict
 from functions.records.heartbeats import worker_source
 from functions.records.incidents import Incident
@@ -30,15 +31,16 @@ _LOUDNESS = {"info": 0, TICKET: 1, PAGE: 2}
 class Case:
     """One unit and what its judgement needs.
 
-    `owed`: our definitions have its slot and the scheduler says that it is past it.  `paused`: an operator holds its
-    job back.  `open`: severities of the incidents that are open for it, by reason.  `roles_back_at`: when the last of
-    the roles that it needs came back from an outage, before which it could not be worked.
+    `owed`: our definitions have its slot and the scheduler says that it is past it.  `control`: the pauses of its job,
+    in which nobody waits for it.  `open`: severities of the incidents that are open for it, by reason.
+    `roles_back_at`: when the last of the roles that it needs came back from an outage, before which it could not be
+    worked.
     """
 
     evidence: Evidence
     job: Job | None
     owed: bool = False
-    paused: bool = False
+    control: Control | None = None
     open: Mapping[str, str] = field(default_factory=dict[str, str])
     roles_back_at: datetime | None = None
 
@@ -68,8 +70,11 @@ class Case:
 
     @property
     def promised_by(self) -> datetime | None:
-        within = self.job.complete_within_s if self.job else _COMPLETE_WITHIN_S
-        return None if self.run_at is None else self.run_at + timedelta(seconds=within)
+        """The clock of the promise stands still while the job is paused."""
+        within = timedelta(seconds=self.job.complete_within_s if self.job else _COMPLETE_WITHIN_S)
+        if self.run_at is None:
+            return None
+        return self.run_at + within if self.control is None else self.control.running(self.run_at, within)
 
     @property
     def severity(self) -> str:
@@ -115,7 +120,7 @@ def findings(case: Case, now: datetime, skew: timedelta) -> Iterator[Finding]:
     holds = case.evidence.journal.open_holds
     if holds:
         yield _found(case, Reason.NEEDS_DECISION, _question(holds[0]))
-    elif case.is_open and not case.paused and not _waits_for_approval(case):
+    elif case.is_open and not _paused(case, now) and not _waits_for_approval(case):
         yield from _late(case, now, skew)
 
 
@@ -193,7 +198,8 @@ def _late(case: Case, now: datetime, skew: timedelta) -> Iterator[Finding]:
         return
     live = lease is not None and not lease.expired(now, skew)
     grace = timedelta(seconds=case.job.start_grace_s if case.job else _START_GRACE_S)
-    start_by = max(run_at, case.roles_back_at or run_at) + grace
+    resumed_at = case.control.running_since(now) if case.control else None
+    start_by = max(run_at, case.roles_back_at or run_at, resumed_at or run_at) + grace
     if not case.began and not live and now > start_by + skew:
         detail = f"due at {to_text(run_at)}; no attempt began and nothing holds its lock"
         if not isinstance(case.evidence.row, Row):
@@ -201,6 +207,10 @@ def _late(case: Case, now: datetime, skew: timedelta) -> Iterator[Finding]:
         yield _found(case, Reason.NOT_STARTED, detail)
     elif now > promised_by + skew and not _told_as_loudly(case, live=live):
         yield _found(case, Reason.NOT_COMPLETE, _why_late(case, live=live))
+
+
+def _paused(case: Case, now: datetime) -> bool:
+    return case.control is not None and case.control.paused_at(now)
 
 
 def _told_as_loudly(case: Case, *, live: bool) -> bool:

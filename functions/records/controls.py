@@ -9,7 +9,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, cast
 
 from functions.kit.errors import RetryableError
@@ -75,6 +75,19 @@ class Control:
             return None
         ends = [pause.until for pause in self._over(now)]
         return max((end for end in ends if end <= now), default=None)
+
+    def running(self, start: datetime, length: timedelta) -> datetime:
+        """When so much time has passed since the start in which the job was not paused.
+
+        A present pause without an end counts as over: its end is not known.
+        """
+        end = start + length
+        present = (Pause(since=self.since, until=self.until),) if self.paused and self.until else ()
+        for pause in (*self.earlier, *present):
+            since = max(pause.since or start, start)
+            if since < end and pause.until > since:
+                end += pause.until - since
+        return end
 
     def pause(self, now: datetime, *, until: datetime | None, reason: str | None, by: str) -> Control:
         """Paused from now on; one that is paused stays so since then, with the new end and reason."""

@@ -52,7 +52,10 @@ class Decision:
 
 def late_slots(course: Course, window: Window, control: Control | None) -> Iterator[Decision]:
     """Every slot up to `last_late`, by time."""
-    chosen = _newest(course, window, control)
+    # Of what a pause held back and an outage lost only the newest counts, wherever that lies.
+    ended = control.running_since(window.now) if control is not None else None
+    newest = _newest(course, window, control, max(window.last_late, ended - _SECOND if ended else window.last_late))
+    chosen = [slot for slot in newest if slot <= window.last_late]
     ranged = min(window.last_ranged, chosen[0] - _SECOND) if chosen else window.last_ranged
     yield from _ranges(course, window, ranged, control)
     turns = {slot: turn for turn, slot in enumerate(chosen if _oldest_first(course) else reversed(chosen))}
@@ -64,12 +67,15 @@ def late_slots(course: Course, window: Window, control: Control | None) -> Itera
             yield Decision(slot=slot.instant, stretch=stretch, reason=_why_not(slot, control), late=True)
 
 
-def made_up_after_pause(course: Course, window: Window, control: Control) -> Iterator[Decision]:
-    """The slots of a pause that has just ended which the policy makes up for.  They have rows already, suppressed."""
+def made_up_after_pause(course: Course, window: Window, control: Control, looked_at: datetime) -> Iterator[Decision]:
+    """The slots of a pause that the policy makes up for, when it has ended since shortly before ticks `looked_at` it.
+
+    They have rows already, suppressed; where it had one before the pause, its worker asks the policy.
+    """
     ended = control.running_since(window.now)
-    if ended is None or ended <= window.now - _RESUMED:
+    if ended is None or ended <= min(window.now, looked_at) - _RESUMED:
         return
-    chosen = _newest(course, window, control, until=ended - _SECOND)
+    chosen = _newest(course, window, control, ended - _SECOND)
     for turn, slot in enumerate(chosen if _oldest_first(course) else reversed(chosen)):
         if control.paused_at(slot):
             yield Decision(slot=slot, stretch=course.stretches[0], origin="catchup", late=True, turn=turn)
@@ -79,14 +85,13 @@ def _oldest_first(course: Course) -> bool:
     return course.job is None or course.job.catchup.order == "oldest"
 
 
-def _newest(course: Course, window: Window, control: Control | None, until: datetime | None = None) -> list[datetime]:
-    """The slots that are made up for, rising.  Looks no further back than it must."""
+def _newest(course: Course, window: Window, control: Control | None, last: datetime) -> list[datetime]:
+    """The slots up to `last` that are made up for, rising.  Looks no further back than it must."""
     if course.job is None or (control is not None and control.paused_at(window.now)):
         return []
     catchup = course.job.catchup
-    most = {"none": 0, "latest": 1}.get(catchup.policy, catchup.max)
+    most = catchup.most
     oldest = window.now - timedelta(seconds=catchup.window_s) - _SECOND
-    last = window.last_late if until is None else until
     oldest = max(oldest, min((stretch.after for stretch in course.stretches), default=last))
     span = _FIRST_LOOK
     while most:

@@ -84,13 +84,15 @@ def superseded(courses: Iterable[Course], window: Window, version: str) -> Itera
             yield from planner.superseded(course)
 
 
-def made_up(jobs: Iterable[Job], window: Window, controls: Mapping[str, Control], version: str) -> Iterator[PlannedRow]:
-    """Rows in place of suppressed ones, of pauses that have just ended."""
+def made_up(
+    jobs: Iterable[Job], window: Window, controls: Mapping[str, Control], version: str, *, looked_at: datetime
+) -> Iterator[PlannedRow]:
+    """Rows in place of suppressed ones, of pauses that have just ended, or since a tick last `looked_at` them."""
     planner = _Planner(window, version)
     for job in jobs:
         if (control := controls.get(job.name)) is not None:
             whole = Course(name=job.name, job=job, start=EPOCH, stretches=(Stretch(job=job, after=EPOCH),))
-            for decision in made_up_after_pause(whole, window, control):
+            for decision in made_up_after_pause(whole, window, control, looked_at):
                 yield from planner.rows(whole, decision)
 
 

@@ -116,7 +116,7 @@ class Scheduler:
                 break
             self._write_chunk(chunk, tally, stop_at)
         unchanged = [job for name, job in jobs.items() if name in controls and name not in tally.changed]
-        for planned in made_up(unchanged, window, controls, version):
+        for planned in made_up(unchanged, window, controls, version, looked_at=tally.state.beat_at):
             tally.written += self._writer.make_up(planned.row, stop_at)
 
     def _write_chunk(self, chunk: list[Planned], tally: Tally, stop_at: datetime) -> None:

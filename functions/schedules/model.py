@@ -31,6 +31,11 @@ class Catchup:
     max: int = 100
     order: str = "oldest"
 
+    @property
+    def most(self) -> int:
+        """How many of those that are late at once are made up for."""
+        return {"none": 0, "latest": 1}.get(self.policy, self.max)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Job:

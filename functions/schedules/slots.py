@@ -60,6 +60,11 @@ def between(job: Job, after: datetime, until: datetime) -> Iterator[Slot]:
         yield from _between(job, after, until)
 
 
+def due_slots(job: Job, after: datetime, until: datetime) -> Iterator[datetime]:
+    """Those in (after, until] that are to run, rising."""
+    return (slot.instant for slot in between(job, after, until) if slot.state == "due")
+
+
 def previous(job: Job, slot: datetime) -> datetime | None:
     """The due slot before: where the window of a unit begins.  Without one, an earlier `starts`, or else None."""
     for span in _LOOK_BACK:

@@ -10,11 +10,11 @@ from functions.records.ended_jobs import DISABLED, EndedJob
 from functions.records.entries import COMPLETION, Journal, Outcome, Verdict
 from functions.records.inventory import BY_SCHEDULE, Row
 from functions.schedules.definitions import Job
-from functions.worker.lateness import CATCHUP_SKIPPED, too_late
+from functions.worker.lateness import CATCHUP_SKIPPED, made_up_for, too_late
 
 # A message that is early by no more than this waits in the worker; SQS delays are whole seconds.
 WAITS_AT_MOST = timedelta(seconds=3)
-# A paused unit that has started before looks again after this, though a resume sends it at once: its message must not
+# A paused unit looks again after this, though a resume sends it at once: its message must not
 # be received so often in a long pause that the queue gives it up.
 PAUSE_LOOKS_AFTER = timedelta(hours=1)
 CALLED_OFF = "called off by a person"
@@ -123,28 +123,32 @@ def _by_reviews(row: Row, journal: Journal) -> Decision | None:
 def _by_policy(row: Row, control: Control | None, journal: Journal, job: Job, now: datetime) -> Decision | None:
     tried = len(journal.attempts) + journal.unread("attempt")
     started = bool(tried or journal.holds)
-    if control is not None and not started and (control.paused_at(now) or _slot_paused(row, control)):
-        return Conclude(outcome=Outcome.SKIPPED, reason="paused")
-    if control is not None and control.paused_at(now):
-        look_at = now + PAUSE_LOOKS_AFTER
-        return Later(at=min(control.until or look_at, look_at), why="paused")
+    if control is not None and (held := _by_pauses(row, control, job, now, started=started)) is not None:
+        return held
     if job.start_deadline_s is not None and not started:
         deadline = row.run_at + timedelta(seconds=job.start_deadline_s)
         if now > deadline:
             return Conclude(outcome=Outcome.EXPIRED, reason="start_deadline")
-    if not started and too_late(row, job, control, now):
+    if not started and too_late(row, job, now):
         return Conclude(outcome=Outcome.SKIPPED, reason=CATCHUP_SKIPPED)
     if tried >= job.attempts:
         return Conclude(outcome=Outcome.FAILED, reason="attempts used up")
     return None
 
 
-def _slot_paused(row: Row, control: Control) -> bool:
-    """A row written ahead of a pause, and found after it: its slot is one of those that were not to run.
+def _by_pauses(row: Row, control: Control, job: Job, now: datetime, *, started: bool) -> Decision | None:
+    """A pause holds everything back.  When it is over, the catch-up policy says which of its slots run.
 
-    What a person asked for, or a catch-up policy decided on after the slot, was meant in spite of a pause.
+    Such a row was written ahead of the pause.  What a person asked for, and what had begun, goes on in any case.
     """
-    return row.origin == "schedule" and control.paused_at(row.slot)
+    missed = not started and row.origin == "schedule" and control.paused_at(row.slot)
+    paused = control.paused_at(now)
+    if missed and (job.catchup.most == 0 if paused else not made_up_for(row, job, control, now)):
+        return Conclude(outcome=Outcome.SKIPPED, reason="paused")
+    if paused:
+        look_at = now + PAUSE_LOOKS_AFTER
+        return Later(at=min(control.until or look_at, look_at), why="paused")
+    return None
 
 
 def _by_time(row: Row, journal: Journal, now: datetime) -> Decision:

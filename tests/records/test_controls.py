@@ -1,6 +1,9 @@
 from __future__ import annotations
 
-from functions.records.controls import AFTER_EFFECT, Control
+from dataclasses import replace
+from datetime import timedelta
+
+from functions.records.controls import AFTER_EFFECT, Control, Pause
 from functions.records.database import Put
 from functions.records.stores import Stores
 from functions.records.tables import CONTROLS
@@ -62,6 +65,21 @@ def test_a_pause_that_ran_out_is_kept_when_the_next_begins() -> None:
 
     assert [second.paused_at(after(s)) for s in (0, 59, 60, 99, 100)] == [True, True, False, False, True]
     assert second.resume(after(200), by="ada").running_since(after(300)) == after(200)
+
+
+def test_time_that_runs_is_counted_without_the_pauses_that_lie_in_it() -> None:
+    hour = timedelta(hours=1)
+    control = Control(
+        job="nightly",
+        paused=True,
+        since=after(4_000),
+        until=after(4_100),
+        earlier=(Pause(since=None, until=after(-10)), Pause(since=after(-5), until=after(600))),
+    )
+    # Ten minutes at the beginning move the end beyond the second pause, which moves it once more.
+    assert control.running(NOW, hour) == NOW + hour + timedelta(seconds=700)
+    assert control.running(after(600), timedelta(seconds=3_400)) == after(4_000)
+    assert replace(control, until=None).running(after(600), hour) == after(600) + hour
 
 
 def test_pausing_what_is_paused_changes_its_end_and_not_its_beginning() -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from functions.records.controls import Control
+from functions.records.controls import Control, Pause
 from functions.records.database import Change, Database, Item, Key, Update, Write
 from functions.records.entries import Duplicate, Outcome, Review, Stale, Verdict
 from functions.records.leases import Lease
@@ -114,6 +114,40 @@ def test_a_paused_job_is_not_told_to_be_late():
     world.stores.controls.write(Control(job="hourly", paused=True))
     world.look_each_minute("12:01", "12:50")
     assert world.receiver.got == []
+
+
+def held_back(world: World, since: str, until: str) -> None:
+    pause = Pause(since=at(since), until=at(until))
+    world.stores.controls.write(Control(job="hourly", earlier=(pause,)))
+
+
+@pytest.mark.parametrize(("when", "told"), [("13:20:05", False), ("13:20:06", True)])
+def test_the_clock_of_the_promise_stands_still_while_the_job_is_paused(when: str, *, told: bool):
+    """Half an hour from noon, and fifty minutes of pause in it, which an attempt that failed had to sit out."""
+    world = world_with_unit(start_grace_s=60)
+    world.error(world.take(T, "12:00:01"), "12:00:20")
+    held_back(world, "12:10", "13:00")
+    world.look_each_minute("12:01", "13:20")
+    world.look(when)
+    assert (("not_complete", T) in world.receiver.opened) is told
+
+
+def test_a_pause_that_was_over_before_the_unit_or_began_after_its_promise_changes_nothing():
+    world = world_with_unit(start_grace_s=60)
+    world.error(world.take(T, "12:00:01"), "12:00:20")
+    earlier = (Pause(since=None, until=at("11:50")), Pause(since=at("12:30"), until=at("12:31")))
+    world.stores.controls.write(Control(job="hourly", earlier=earlier))
+    world.look_each_minute("12:01", "12:31")
+    assert world.receiver.opened == [("not_complete", T)]
+
+
+@pytest.mark.parametrize(("when", "told"), [("12:55:05", False), ("12:55:06", True)])
+def test_a_unit_that_waited_for_the_end_of_a_pause_has_its_grace_to_start_from_then_on(when: str, *, told: bool):
+    world = world_with_unit()
+    held_back(world, "11:59:58", "12:50")
+    world.look_each_minute("12:01", "12:55")
+    world.look(when)
+    assert (("not_started", T) in world.receiver.opened) is told
 
 
 def test_a_unit_that_waits_for_a_person_is_not_told_to_be_late_until_it_is_approved():

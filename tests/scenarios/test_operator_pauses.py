@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 import pytest
 
 from functions.cli.pauses import Quiet, affected, longest_attempt, pause, paused_now, resume
 from functions.records.database import Put
-from functions.records.entries import Outcome
 from functions.records.leases import Lease
 from functions.records.states import State
 from functions.records.tables import CONTROLS
+from functions.schedules.model import Catchup
 from functions.sdk import Retry, Run
 from functions.worker.decide import PAUSE_LOOKS_AFTER
 from tests.support.operators import Town, a_minutely, after
@@ -33,67 +35,84 @@ def at_each_minute(first: int, last: int) -> list[datetime]:
     return [after(minute) for minute in range(first, last + 1)]
 
 
-def test_slots_of_a_pause_are_rows_with_the_reason_and_after_it_the_next_slot_runs_at_its_time() -> None:
-    """No burst: of thirty minutes not one is run afterwards.  No alert: not meanwhile, and not after."""
-    town = Town(a_minutely())
-    runs = runs_of(town)
+POLICIES = ["none", "latest", "all"]
+
+
+def made_up(policy: str, slots: list[datetime]) -> list[datetime]:
+    return {"none": [], "latest": slots[-1:], "all": slots}[policy]
+
+
+def play(town: Town, began: float, ended: float, last: int, *, resumes: bool) -> None:
+    """Minute by minute, watched; a pause that a person ends, or that ends by itself."""
     job = town.jobs["charge"]
-    town.minutes(after(0), after(10), watched=True)
-    town.clock.step(20)
+    until = None if resumes else after(ended)
+    acts: list[tuple[float, Callable[[], object]]] = [
+        (began, lambda: pause(town.stage, [job], until=until, reason="upgrade"))
+    ]
+    if resumes:
+        acts.append((ended, lambda: resume(town.stage, [job])))
+    for minute in range(last + 1):
+        while acts and acts[0][0] <= minute:
+            at, act = acts.pop(0)
+            town.clock.set(after(at))
+            act()
+            town.work()
+        town.tick(after(minute))
+        town.look()
 
-    pause(town.stage, [job], until=None, reason="upgrade")
-    town.minutes(after(11), after(40), watched=True)
-    town.clock.step(20)
-    resume(town.stage, [job])
-    town.minutes(after(41), after(60), watched=True)
 
-    assert runs == [*at_each_minute(1, 10), *at_each_minute(41, 60)]
-    why = {row.slot: town.state(unit_id) for unit_id, row in town.rows.items()}
-    for slot in at_each_minute(11, 40):
-        assert why[slot].reason == "paused"
-        assert why[slot].state in {State.SUPPRESSED, State.SKIPPED}
-    assert sorted(why) == at_each_minute(1, 65)
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize(
+    ("began", "ended", "resumes"),
+    [
+        (10.3, 10.8, True),
+        (10.9, 12.1, False),
+        (11.99, 15, True),
+        (12, 15, False),
+        (10.3, 22.4, True),
+        (14.5, 32, False),
+    ],
+)
+def test_whenever_a_pause_begins_and_ends_its_slots_are_the_policys_and_the_others_run_at_their_time(
+    policy: str, began: float, ended: float, *, resumes: bool
+) -> None:
+    """None is lost, none runs twice, and nobody is told of anything: not meanwhile, and not after."""
+    job = a_minutely(catchup=Catchup(policy=policy), start_grace_s=60, complete_within_s=660)
+    town = Town(replace(job, schedules=("*/3 * * * *",)))
+    runs = runs_of(town)
+    play(town, began, ended, 50, resumes=resumes)
+
+    slots = [after(minute) for minute in range(3, 51, 3)]
+    paused = [slot for slot in slots if after(began) <= slot < after(ended)]
+    on_time = [slot for slot in slots if slot not in paused]
+    assert sorted(runs) == sorted([*on_time, *made_up(policy, paused)])
+    assert [slot for slot in runs if slot in on_time] == on_time
+    for unit_id, row in town.rows.items():
+        if row.slot in set(paused) - set(runs):
+            assert town.state(unit_id).reason == "paused"
+            assert town.state(unit_id).state in {State.SUPPRESSED, State.SKIPPED}
     assert town.alerts.got == []
 
 
-def test_a_pause_with_an_end_ends_by_itself() -> None:
-    town = Town(a_minutely())
+@pytest.mark.parametrize("policy", POLICIES)
+def test_after_an_outage_of_the_scheduler_a_slot_is_judged_by_the_pause_that_it_fell_into(policy: str) -> None:
+    """The pause is over, and lifted early, when the scheduler comes back; its first slots had rows, the others none."""
+    job = a_minutely(catchup=Catchup(policy=policy))
+    town = Town(job)
     runs = runs_of(town)
-    town.tick(after(0))
-    pause(town.stage, [town.jobs["charge"]], until=after(10), reason=None)
-    town.minutes(after(1), after(12))
-    assert runs == at_each_minute(10, 12)
-
-
-def test_after_an_outage_of_the_scheduler_a_slot_is_judged_by_the_pause_that_it_fell_into() -> None:
-    """The pause is over, and lifted early, when the scheduler comes back: its slots are its own all the same."""
-    town = Town(a_minutely())
-    runs = runs_of(town)
-    job = town.jobs["charge"]
-    town.tick(after(0))
-    town.clock.set(after(7) - timedelta(seconds=30))
+    town.minutes(after(0), after(9), watched=True)
+    runs.clear()
+    town.clock.set(after(9.5))
     pause(town.stage, [job], until=after(600), reason=None)
-    town.clock.set(after(20) - timedelta(seconds=30))
+    town.minutes(after(10), after(15), watched=True)
+    town.clock.set(after(39.5))
     resume(town.stage, [job])
-    town.minutes(after(22), after(23))
+    town.work()
+    town.minutes(after(42), after(44))
 
-    paused = [row.slot for row in town.rows.values() if row.reason == "paused"]
-    assert paused == at_each_minute(7, 19)
-    assert set(runs) & set(paused) == set()
-    assert runs[-1] == after(23)
-
-
-def test_b13_a_row_written_ahead_of_the_pause_is_skipped_by_the_worker_that_gets_its_message() -> None:
-    """B13: its message is under way while the job is paused."""
-    town = Town(a_minutely())
-    runs = runs_of(town)
-    town.tick(after(0))
-    pause(town.stage, [town.jobs["charge"]], until=None, reason=None)
-    town.settle()
-    assert runs == []
-    ended = town.journal("charge@2026-11-29T06:03:00Z").completion
-    assert ended is not None
-    assert (ended.outcome, ended.reason) == (Outcome.SKIPPED, "paused")
+    paused = at_each_minute(10, 39)
+    lost = at_each_minute(40, 44)  # while the scheduler was away, none as late as five minutes
+    assert sorted(runs) == [*made_up(policy, paused), *lost]
 
 
 def test_what_had_begun_is_held_back_and_goes_on_when_resumed_and_not_when_it_would_look_again() -> None:
@@ -153,8 +172,16 @@ def test_a_pause_replaces_a_control_that_nobody_can_read() -> None:
 def test_what_a_pause_withholds_is_counted_by_slot_and_partition() -> None:
     town = Town(a_minutely(), a_minutely("regions", partitions=("eu", "us")))
     found = {one.job.name: one for one in affected(town.stage, list(town.jobs.values()), after(10))}
-    assert found["charge"].slots == tuple(at_each_minute(1, 10))
-    assert (found["charge"].units, found["regions"].units) == (10, 20)
+    assert found["charge"].slots == tuple(at_each_minute(1, 9))  # that at its end runs as usual
+    assert (found["charge"].units, found["regions"].units) == (9, 18)
+
+
+def test_what_a_pause_makes_up_for_is_counted_by_policy_window_and_partition() -> None:
+    regions = a_minutely("regions", partitions=("eu", "us"), catchup=Catchup(policy="all", max=4))
+    recent = a_minutely("recent", catchup=Catchup(policy="all", window_s=180))
+    town = Town(a_minutely(), a_minutely("never", catchup=Catchup(policy="none")), regions, recent)
+    found = affected(town.stage, list(town.jobs.values()), after(10))
+    assert {one.job.name: one.made_up_units for one in found} == {"charge": 1, "never": 0, "regions": 8, "recent": 3}
 
 
 @pytest.mark.parametrize("overlap", ["queue", "allow"])

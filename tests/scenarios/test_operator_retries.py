@@ -14,6 +14,7 @@ from functions.cli.retries import Retry, retry
 from functions.records.entries import Outcome, Verdict
 from functions.records.states import State
 from functions.records.units import read_unit
+from functions.schedules.model import Catchup
 from functions.sdk import GiveUp, Run
 from tests.support.operators import Town, after, nothing_is_written
 from tests.support.stages import ANN
@@ -217,7 +218,7 @@ def test_two_people_who_retry_at_once_make_one_unit(town: Town) -> None:
 
 @pytest.mark.parametrize("outcome", ["expired", "skipped", "cancelled"])
 def test_what_did_not_run_by_a_policy_or_a_word_can_be_retried(outcome: str) -> None:
-    town = Town(a_charge(start_deadline_s=60))
+    town = Town(a_charge(start_deadline_s=60, catchup=Catchup(policy="none")))
     two_charges(town, works=True)
     town.due(sends=0)
     if outcome == "expired":

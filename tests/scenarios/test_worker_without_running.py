@@ -9,6 +9,7 @@ import pytest
 from functions.records.controls import Control
 from functions.records.database import Put
 from functions.records.entries import Ending, Outcome, Verdict
+from functions.schedules.model import Catchup
 from functions.sdk import Run
 from tests.support.worlds import CHARGE, SLOT, World, a_charge
 
@@ -43,8 +44,11 @@ def left_alone(world: World) -> None:
     assert world.queue.messages == {}
 
 
-def test_a_paused_unit_that_never_started_is_skipped_with_the_reason() -> None:
-    world = World()
+NONE, LATEST = Catchup(policy="none"), Catchup()
+
+
+def test_a_paused_unit_that_never_started_is_skipped_where_nothing_is_made_up_for() -> None:
+    world = World(a_charge(catchup=NONE))
     runs = counted(world)
     world.stores.controls.write(Control(job="charge", paused=True))
     world.due()
@@ -52,6 +56,32 @@ def test_a_paused_unit_that_never_started_is_skipped_with_the_reason() -> None:
 
     assert ended(world) == (Outcome.SKIPPED, "paused")
     assert runs == []
+
+
+def test_a_paused_unit_that_the_policy_makes_up_for_waits_and_runs_when_the_pause_ends() -> None:
+    world = World(a_charge(catchup=LATEST))
+    runs = counted(world)
+    until = SLOT + timedelta(hours=3)
+    world.stores.controls.write(Control(job="charge", paused=True, since=SLOT, until=until))
+    world.due()
+    world.deliver()
+    assert world.journal().completion is None
+    assert world.lease() is None
+    world.settle()
+
+    assert ended(world) == (Outcome.SUCCEEDED, None)
+    assert runs == [until]
+
+
+@pytest.mark.parametrize("catchup", [NONE, LATEST])
+def test_what_a_person_asked_for_waits_for_the_end_of_a_pause_whatever_the_policy(catchup: Catchup) -> None:
+    world = World(a_charge(catchup=catchup))
+    runs = counted(world)
+    until = SLOT + timedelta(hours=3)
+    world.stores.controls.write(Control(job="charge", paused=True, since=SLOT, until=until))
+    world.due(suffix="~manual", origin="manual")
+    world.settle()
+    assert runs == [until]
 
 
 def test_a_paused_unit_that_has_started_goes_on_when_the_pause_ends() -> None:

@@ -76,12 +76,13 @@ def test_pause_and_resume_from_the_command_line(run: Run) -> None:
     assert (dry.code, controls()) == (0, before)
     assert dry.document["dry_run"] is True
     assert {one["job"]: one["slots"] for one in dry.document["jobs"]} == {"charge": 2, "regions": 8}
-    assert dry.document["slots"] == 10
+    assert (dry.document["slots"], dry.document["made_up"]) == (10, 3)  # the latest, by partition
     assert "this machine" in dry.err
 
     told = run("pause", "--all", "--except", "backup", "--for", "2h", "--reason", "Aurora upgrade", "--wait")
     assert told.code == 0
     assert "2 jobs, 10 slots until" in told.out
+    assert "3 run when it ends, 7 are not made up for (catchup latest)" in told.out
     assert "quiet at" in told.err
     assert max(map(len, told.out.splitlines())) <= 100
     now = datetime.now(UTC)

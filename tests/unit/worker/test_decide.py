@@ -12,7 +12,7 @@ from functions.records.controls import Control
 from functions.records.ended_jobs import DELETED, DISABLED, EndedJob
 from functions.records.entries import Attempt, Completion, Ending, Hold, Journal, Outcome, Review, Verdict
 from functions.records.inventory import Row
-from functions.schedules.definitions import Job
+from functions.schedules.definitions import Catchup, Job
 from functions.worker.decide import (
     CALLED_OFF,
     PAUSE_LOOKS_AFTER,
@@ -143,8 +143,14 @@ def test_a_unit_that_needs_review_waits_for_an_approval_and_no_other_word_is_one
     assert decided(row(needs_review=True), reviews=(review(1, Verdict.APPROVE),)) == Start(attempt=1, at=NOW)
 
 
-def test_a_pause_skips_what_never_started_and_holds_back_what_did() -> None:
-    assert decided(control=PAUSED) == Conclude(outcome=Outcome.SKIPPED, reason="paused")
+NO_CATCHUP = a_job(catchup=Catchup(policy="none"))
+SKIPPED_PAUSED = Conclude(outcome=Outcome.SKIPPED, reason="paused")
+
+
+def test_a_pause_holds_everything_back_and_skips_what_will_not_be_made_up_for() -> None:
+    assert decided(control=PAUSED, job=NO_CATCHUP) == SKIPPED_PAUSED
+    assert decided(control=PAUSED) == Later(at=NOW + PAUSE_LOOKS_AFTER, why="paused")
+    assert decided(control=PAUSED, job=NO_CATCHUP, attempts=(attempt(),)) == decided(control=PAUSED)
     assert decided(control=PAUSED, attempts=(attempt(),)) == Later(at=NOW + PAUSE_LOOKS_AFTER, why="paused")
     until = Control(job="nightly", paused=True, until=NOW + minutes(3))
     assert decided(control=until, attempts=(attempt(),)) == Later(at=NOW + minutes(3), why="paused")
@@ -161,16 +167,17 @@ def test_a_long_pause_is_looked_at_again_before_its_end_because_it_may_be_lifted
 def test_b13_a_slot_within_a_pause_that_is_over_was_not_to_run_and_what_a_person_asked_for_is() -> None:
     """B13: the row was written ahead of the pause, and no worker came to it before the pause ended."""
     paused = Control(job="nightly").pause(NOW - minutes(1), until=None, reason=None, by="ann")
-    assert decided(control=paused) == Conclude(outcome=Outcome.SKIPPED, reason="paused")
+    assert decided(control=paused, job=NO_CATCHUP) == SKIPPED_PAUSED
     late = row(slot=NOW - minutes(1), run_at=NOW - minutes(1))
     before = row(slot=NOW - minutes(2), run_at=NOW - minutes(2))
     over = paused.resume(NOW - timedelta(seconds=1), by="ann")
-    assert decided(late, over) == Conclude(outcome=Outcome.SKIPPED, reason="paused")
-    assert decided(late, over, attempts=(attempt(),)) == Start(attempt=2, at=late.run_at)
+    assert decided(late, over, NO_CATCHUP) == SKIPPED_PAUSED
+    assert decided(late, over) == Start(attempt=1, at=late.run_at)
+    assert decided(late, over, NO_CATCHUP, attempts=(attempt(),)) == Start(attempt=2, at=late.run_at)
     assert decided(before, over) == Start(attempt=1, at=before.run_at)
     for origin in ("manual", "backfill", "catchup", "drill"):
         asked = row(slot=NOW - minutes(1), origin=origin)
-        assert decided(asked, over) == Start(attempt=1, at=NOW)
+        assert decided(asked, over, NO_CATCHUP) == Start(attempt=1, at=NOW)
 
 
 @pytest.mark.parametrize(
@@ -204,7 +211,7 @@ def test_a_start_deadline_counts_from_run_at_and_only_for_what_never_started() -
     assert decided(late, job=job) == expired
     assert decided(row(run_at=NOW - timedelta(seconds=600)), job=job) == Start(attempt=1, at=NOW - minutes(10))
     assert decided(late, job=job, attempts=(attempt(),)) == Start(attempt=2, at=late.run_at)
-    assert decided(late, PAUSED, job) == Conclude(outcome=Outcome.SKIPPED, reason="paused")
+    assert decided(late, PAUSED, job) == Later(at=NOW + PAUSE_LOOKS_AFTER, why="paused")
 
 
 @pytest.mark.parametrize("used", [1, 2, 3, 20])

@@ -12,7 +12,7 @@ from functions.records.entries import Attempt, Ending, Journal, Outcome
 from functions.records.inventory import Row
 from functions.schedules.definitions import Catchup, Job
 from functions.worker.decide import Conclude, Start, decide
-from functions.worker.lateness import too_late
+from functions.worker.lateness import made_up_for, too_late
 from tests.support.jobs import a_job
 
 NOON = datetime(2026, 11, 29, 12, 0, tzinfo=UTC)
@@ -41,7 +41,7 @@ def row(**fields: Any) -> Row:
 
 
 def late(policy: str, after: float, **fields: Any) -> bool:
-    return too_late(row(**fields), quarterly(policy), None, NOON + minutes(after))
+    return too_late(row(**fields), quarterly(policy), NOON + minutes(after))
 
 
 @pytest.mark.parametrize("policy", ["none", "latest", "all"])
@@ -66,22 +66,39 @@ def test_with_all_it_starts():
 @pytest.mark.parametrize("policy", ["latest", "all"])
 def test_none_starts_that_is_older_than_the_window(policy: str):
     job = quarterly(policy, window_s=600)
-    assert not too_late(row(), job, None, NOON + minutes(10))
-    assert too_late(row(), job, None, NOON + minutes(10.1))
+    assert not too_late(row(), job, NOON + minutes(10))
+    assert too_late(row(), job, NOON + minutes(10.1))
 
 
 def test_a_unit_that_was_made_up_for_is_late_by_its_own_time():
     """Written at noon for a slot of the morning: it is not late at noon."""
     made_up = row(origin="catchup", slot=NOON - minutes(180), run_at=NOON)
-    assert not too_late(made_up, quarterly(), None, NOON + minutes(5))
-    assert too_late(made_up, quarterly(), None, NOON + minutes(6))
+    assert not too_late(made_up, quarterly(), NOON + minutes(5))
+    assert too_late(made_up, quarterly(), NOON + minutes(6))
 
 
-def test_a_later_slot_that_a_pause_keeps_from_running_does_not_take_its_place():
-    """Else none of them would run."""
-    pause = Control(job="nightly", earlier=(Pause(since=NOON + minutes(10), until=NOON + minutes(40)),))
-    assert not too_late(row(), quarterly(), pause, NOON + minutes(40))
-    assert too_late(row(), quarterly(), pause, NOON + minutes(50))
+def paused(first: float, last: float) -> Control:
+    return Control(job="nightly", earlier=(Pause(since=NOON + minutes(first), until=NOON + minutes(last)),))
+
+
+@pytest.mark.parametrize(
+    ("policy", "most", "runs"),
+    [("none", 1, ""), ("latest", 9, "12:30"), ("all", 2, "12:15 12:30"), ("all", 9, "12:00 12:15 12:30")],
+)
+def test_of_the_slots_of_a_pause_those_run_that_the_scheduler_would_make_up_for(policy: str, most: int, runs: str):
+    job = a_job("*/15 * * * *", catchup=Catchup(policy=policy, max=most))
+    slots = [NOON + minutes(minute) for minute in (0, 15, 30)]
+    made_up = [
+        f"{slot:%H:%M}" for slot in slots if made_up_for(row(slot=slot), job, paused(-5, 45), NOON + minutes(46))
+    ]
+    assert " ".join(made_up) == runs
+
+
+def test_while_it_is_paused_and_beyond_the_window_no_slot_of_a_pause_is_made_up_for():
+    job = quarterly("all", window_s=600)
+    assert made_up_for(row(), job, paused(-5, 5), NOON + minutes(10))
+    assert not made_up_for(row(), job, paused(-5, 5), NOON + minutes(10.1))
+    assert not made_up_for(row(), job, paused(-5, 60), NOON + minutes(5))
 
 
 @pytest.mark.parametrize("origin", ["manual", "backfill", "drill", "canary"])
