@@ -1,137 +1,133 @@
-"""The example jobs, run by real workers on records in memory, against a receiver process that counts."""
+"""The example jobs, worked by the real worker, with a receiver that they reach over HTTP."""
 
 from __future__ import annotations
 
-from collections import Counter
-from pathlib import Path
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
 
 import pytest
 
-from functions.jobs.examples import triage
-from functions.local.receiver import Receiver
-from functions.records.entries import Ending, Outcome
-from functions.schedules.compile import compile_jobs
-from functions.schedules.definitions import Job, parse
-from functions.worker.registry import BundledRegistry
-from tests.support.worlds import SLOT, Crash, Interfered, World, die_before
+from functions.jobs.examples import charge, regions, triage
+from functions.pytest_plugin import MakesHarness
+from functions.schedules.definitions import Job
+from functions.sdk import Run
+from functions.sdk.testing import NotCrashSafeError, Receiver, assert_crash_safe
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-ROOT = Path(__file__).parents[2]
-NOBODY = "http://127.0.0.1:9"
-
-
-@pytest.fixture(scope="module")
-def jobs() -> dict[str, Job]:
-    compiled = compile_jobs(ROOT)
-    assert compiled.errors == ()
-    return {name: job for name, job in parse(compiled.document).jobs.items() if job.owner == "examples"}
-
-
-@pytest.fixture(scope="module")
-def receiver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Receiver]:
-    with Receiver.start(tmp_path_factory.mktemp("examples") / "receiver.sqlite") as running:
-        yield running
+ANSWERS = {"charge": {"effect": 7}}
+EXAMPLES = {"charge": charge.main, "regions": regions.main, "triage": triage.main}
 
 
 @pytest.fixture
-def world(jobs: dict[str, Job], receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> World:
-    monkeypatch.setenv("SPLITSHIFT_RECEIVER_URL", receiver.url)
-    world = World(*jobs.values())
-    registry = BundledRegistry(jobs)
-    world.handlers.functions.update({name: registry.load(job) for name, job in jobs.items()})
-    return world
+def receiver(monkeypatch: pytest.MonkeyPatch) -> Iterator[Receiver]:
+    with a_receiver() as receiver:
+        wire(receiver, monkeypatch)
+        yield receiver
 
 
-def statuses(receiver: Receiver, unit_id: str) -> list[str]:
-    return [entry.status for entry in receiver.log.entries(unit_id)]
+def a_receiver() -> Receiver:
+    return Receiver(answers=ANSWERS)
 
 
-def test_the_examples_are_harmless_and_stay_at_home(jobs: dict[str, Job]) -> None:
-    assert set(jobs) == {"charge", "regions", "triage"}
-    assert all(job.stages == ("local",) and job.drill and job.permissions == () for job in jobs.values())
+def wire(receiver: Receiver, patch: pytest.MonkeyPatch) -> None:
+    patch.setenv("SPLITSHIFT_RECEIVER_URL", receiver.url)
 
 
-def test_a_charge_is_made_once_under_the_key_that_the_completion_names(world: World, receiver: Receiver) -> None:
-    unit_id = world.due("charge", suffix="~again-1")
-    world.settle()
-
-    completion = world.journal(unit_id).completion
-    assert completion is not None
-    assert completion.outcome is Outcome.SUCCEEDED
-    [entry] = receiver.log.entries(unit_id)
-    assert (entry.status, entry.name, entry.key) == ("applied", "charge", completion.effects[0].key)
+def test_the_examples_are_harmless_and_stay_at_home(splitshift_jobs: Mapping[str, Job]) -> None:
+    examples = {name: job for name, job in splitshift_jobs.items() if job.owner == "examples"}
+    assert set(examples) == set(EXAMPLES)
+    assert all(job.stages == ("local",) and job.drill and job.permissions == () for job in examples.values())
 
 
-def test_a_charge_whose_worker_died_before_writing_it_down_is_still_made_once(world: World, receiver: Receiver) -> None:
-    unit_id = world.due("charge", suffix="~again-2")
-    # Lease, row, journal, begin of the effect; the fifth call would write that it is done.
-    dying = Interfered(world.database, {5: die_before})
-    with pytest.raises(Crash):
-        world.deliver(world.worker(database=dying))
-    world.settle()
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_an_example_is_safe_wherever_its_process_dies(name: str, splitshift_jobs: Mapping[str, Job]) -> None:
+    job = splitshift_jobs[name]
+    partition = job.partitions[0] if job.partitions else None
 
-    assert dying.calls[-1] == "change effects"
-    assert statuses(receiver, unit_id) == ["applied", "replayed"]
-    journal = world.journal(unit_id)
-    assert [attempt.ending for attempt in journal.all_attempts] == [Ending.LOST, Ending.SUCCEEDED]
+    report = assert_crash_safe(EXAMPLES[name], a_receiver, wire, job=job, partition=partition)
+
+    assert len(report.points) >= 8
+    assert report.held == ()
+
+
+def test_an_example_that_calls_its_receiver_past_the_run_is_found_with_the_point(
+    splitshift_jobs: Mapping[str, Job],
+) -> None:
+    """The charge as above, and a confirmation that is sent as scripts do: after a crash it is sent again."""
+
+    def unsafe(run: Run) -> None:
+        charge.main(run)
+        confirm(to=run.payload["customer"])
+
+    def confirm(*, to: str) -> None:
+        confirmations[-1].call("confirm")(to=to)
+
+    confirmations: list[Receiver] = []
+
+    def wired(receiver: Receiver, patch: pytest.MonkeyPatch) -> None:
+        wire(receiver, patch)
+        confirmations.append(receiver)
+
+    with pytest.raises(NotCrashSafeError) as found:
+        assert_crash_safe(unsafe, a_receiver, wired, job=splitshift_jobs["charge"])
+
+    counted, first, *_ = str(found.value).splitlines()
+    assert counted == "not safe at 3 of 10 points:"
+    assert first.startswith("  killed at 'confirm applied': confirm was done 2 times instead of 1; ")
+    assert first.endswith("it was called without a key: call it through run.effect")
+
+
+def test_a_charge_is_made_once_under_the_key_that_the_ledger_names(harness: MakesHarness, receiver: Receiver) -> None:
+    ended = harness("charge", receiver).run()
+
+    assert (ended.state, ended.result) == ("succeeded", {"receipt": 7})
+    [applied] = receiver.applied
+    assert (applied.key, applied.arguments) == (ended.effects[0].key, {"customer": "c-1001", "cents": 1990})
 
 
 def test_a_charge_that_never_reached_the_receiver_leaves_nothing_unknown(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    harness: MakesHarness, receiver: Receiver
 ) -> None:
-    monkeypatch.setenv("SPLITSHIFT_RECEIVER_URL", NOBODY)
-    unit_id = world.due("charge", suffix="~again-3")
-    world.settle()
+    receiver.close()
+    ended = harness("charge", receiver).run()
 
-    completion = world.journal(unit_id).completion
-    assert completion is not None
-    assert completion.outcome is Outcome.FAILED
-    assert completion.effects == ()
-    assert world.effects(unit_id) == []
-    assert all("nobody listens" in (attempt.error or "") for attempt in completion.attempts)
+    assert ended.state == "failed"
+    assert ended.effects == ()
+    assert all("no connection" in (attempt.error or "") for attempt in ended.attempts)
 
 
-def test_a_charge_that_the_receiver_refuses_leaves_nothing_unknown_either(world: World) -> None:
+def test_a_charge_that_the_receiver_refuses_leaves_nothing_unknown_either(
+    harness: MakesHarness, receiver: Receiver
+) -> None:
     """It knows the key of another body, as after our ledger was restored from a copy: 422."""
-    unit_id = world.due("charge", suffix="~again-4")
-    world.settle()
-    restored = World(*world.jobs.values())
-    restored.handlers = world.handlers
-    restored.due("charge", suffix="~again-4", payload={"cents": 1})
-    restored.settle()
+    harness("charge", receiver).run()
+    restored = harness("charge", receiver, payload={"cents": 1}).run()
 
-    completion = restored.journal(unit_id).completion
-    assert completion is not None
-    assert completion.outcome is Outcome.FAILED
-    assert "422" in (completion.attempts[-1].error or "")
-    assert restored.effects(unit_id) == []
+    assert restored.state == "failed"
+    assert "422" in (restored.reason or "")
+    assert restored.effects == ()
+    assert receiver.times("charge") == 1
 
 
-def test_each_region_is_a_unit_of_its_own_and_exports_its_window_once(world: World, receiver: Receiver) -> None:
-    units = [world.due("regions", partition=region, at=SLOT) for region in world.jobs["regions"].partitions]
-    world.settle()
+def test_each_region_is_a_unit_of_its_own_and_exports_its_window_once(
+    harness: MakesHarness, receiver: Receiver, splitshift_jobs: Mapping[str, Job]
+) -> None:
+    harnesses = [harness("regions", receiver, partition=region) for region in splitshift_jobs["regions"].partitions]
+    assert [one.run().result["region"] for one in harnesses] == ["ap", "eu", "us"]
+    assert [one.unit_id for one in harnesses] == [f"regions/{r}@2026-11-29T06:00:00Z" for r in ("ap", "eu", "us")]
+    assert len({one.key for one in receiver.applied}) == 3
+    windows = {(one.arguments["after"], one.arguments["until"]) for one in receiver.applied}
+    assert windows == {("2026-11-29T05:45:00Z", "2026-11-29T06:00:00Z")}
 
-    assert units == [f"regions/{region}@2026-11-29T06:00:00Z" for region in ("ap", "eu", "us")]
-    assert [receiver.log.effects(unit_id) for unit_id in units] == [1, 1, 1]
-    keys = {entry.key for unit_id in units for entry in receiver.log.entries(unit_id)}
-    assert len(keys) == 3
 
-
-def test_the_second_reply_fails_at_first_and_the_next_attempt_repeats_only_that(
-    world: World, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+def test_a_reply_whose_answer_was_lost_is_repeated_alone_and_nothing_is_thought_twice(
+    harness: MakesHarness, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     thoughts: list[int] = []
     decide = triage.decide
     monkeypatch.setattr(triage, "decide", lambda: thoughts.append(1) or decide())
-    unit_id = world.due("triage")
-    world.settle()
 
-    assert statuses(receiver, unit_id) == ["applied", "failed", "applied"]
-    journal = world.journal(unit_id)
-    assert [attempt.ending for attempt in journal.all_attempts] == [Ending.ERROR, Ending.SUCCEEDED]
-    assert journal.completion is not None
-    assert Counter(effect.state for effect in journal.completion.effects) == {"done": 2}
+    ended = harness("triage", receiver).run(lose_answer_at="reply applied #2")
+
+    assert [str(attempt.ending) for attempt in ended.attempts] == ["error", "succeeded"]
+    assert [(effect.label, effect.state) for effect in ended.effects] == [("reply[t1]", "done"), ("reply[t2]", "done")]
+    assert receiver.times("reply") == 2
     assert thoughts == [1]

@@ -20,6 +20,7 @@ from functions.cli import drills
 from functions.cli.drills import DrillRefusedError, DrillResult
 from functions.cli.requests import RefusedRequestError
 from functions.jobs.examples import charge, triage
+from functions.jobs.examples.receiver import address
 from functions.local.receiver import Receiver
 from functions.monitor.judge import Monitor
 from functions.monitor.messages import for_programs
@@ -29,6 +30,7 @@ from functions.records.stores import Stores
 from functions.records.tables import INVENTORY
 from functions.schedules.model import Job
 from functions.sdk import Run
+from tests.support.http import request
 from tests.support.stages import Turning, a_stage
 from tests.support.worlds import SKEW, Crash, World, a_charge
 
@@ -183,8 +185,8 @@ def test_a_receiver_that_is_not_given_the_key_betrays_the_second_call(installed:
 
     def keyless(run: Run) -> None:
         def call(idempotency_key: str) -> Any:
-            key = f"{idempotency_key}-{run.attempt}"
-            return charge.charge(idempotency_key=key, unit_id=run.unit_id, customer="c", cents=1)
+            headers = {"Idempotency-Key": f"{idempotency_key}-{run.attempt}", "X-Unit-Id": run.unit_id}
+            return request(address("charge"), body=b"{}", headers=headers).content
 
         run.effect("charge", call, repeatable=True)
 

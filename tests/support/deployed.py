@@ -54,20 +54,18 @@ from functions.jobs.examples import receiver
 
 def main(run):
     """After its effect the first attempt says where it runs, and waits to be killed."""
-    run.effect("slow", send, repeatable=True, unit_id=run.unit_id)
+    run.http("slow", "POST", receiver.address("slow"), repeatable=True, headers=receiver.headers(run))
     if run.attempt == 1 and "note" in run.payload:
         note = Path(run.payload["note"])
         note.with_suffix(".new").write_text(str(os.getpid()))
         note.with_suffix(".new").replace(note)
         time.sleep(30)
-
-
-def send(*, idempotency_key, unit_id):
-    return receiver.post("slow", {}, key=idempotency_key, unit_id=unit_id)
 '''
 LOAD = '''
 import random
 from uuid import uuid4
+
+import urllib3
 
 from functions.jobs.examples import receiver
 
@@ -75,16 +73,14 @@ from functions.jobs.examples import receiver
 def main(run):
     """Two effects, each as long as chance has it.  The receiver hears of every attempt that begins."""
     chance = random.Random(f"{run.unit_id} {run.payload['seed']}")
-    receiver.post("began", {}, key=uuid4().hex, unit_id=run.unit_id)
+    headers = receiver.headers(run)
+    urllib3.request("POST", receiver.address("began"), headers={**headers, "Idempotency-Key": uuid4().hex})
     for item in ("a", "b"):
         delay = chance.uniform(0, 0.5)
-        run.effect("load", send, item=item, repeatable=True, unit_id=run.unit_id, query=f"delay={delay:.2f}")
+        url = f"{receiver.address('load')}?delay={delay:.2f}"
+        run.http("load", "POST", url, item=item, repeatable=True, headers=headers)
         if run.payload["fails"] and run.attempt == 1:
             raise RuntimeError("as asked")
-
-
-def send(*, idempotency_key, unit_id, query):
-    return receiver.post("load", {}, key=idempotency_key, unit_id=unit_id, query=query)
 '''
 
 

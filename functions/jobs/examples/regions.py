@@ -11,18 +11,13 @@ from functions.sdk import Run
 
 def main(run: Run) -> dict[str, Any]:
     # The window follows from the slot, not from the clock: a late or repeated unit exports what it was meant to.
-    run.effect(
+    window = {"after": to_text(run.window.start), "until": to_text(run.window.end)}
+    run.http(
         "export",
-        export,
+        "POST",
+        receiver.address("export"),
         repeatable=True,
-        unit_id=run.unit_id,
-        region=run.partition,
-        after=to_text(run.window.start),
-        until=to_text(run.window.end),
+        json={"region": run.partition, **window},
+        headers=receiver.headers(run),
     )
     return {"region": run.partition}
-
-
-def export(*, idempotency_key: str, unit_id: str, region: str, after: str, until: str) -> dict[str, Any]:
-    body = {"region": region, "after": after, "until": until}
-    return receiver.post("export", body, key=idempotency_key, unit_id=unit_id)

@@ -17,8 +17,17 @@ def main(run: Run) -> dict[str, Any]:
     # What a model said is kept: asked again, it might decide otherwise, and half of the acts would follow each answer.
     replies: dict[str, str] = run.step("decide", decide)
     for count, (ticket, text) in enumerate(replies.items(), start=1):
-        # `item` gives each reply a key of its own.
-        run.effect("reply", reply, item=ticket, repeatable=True, unit_id=run.unit_id, ticket=ticket, text=text)
+        # `item` gives each reply a key of its own.  The receiver answers the first call for t2 with 503 and does
+        # nothing, as an overloaded service would.
+        run.http(
+            "reply",
+            "POST",
+            receiver.address("reply") + ("?fail_first=1" if ticket == "t2" else ""),
+            item=ticket,
+            repeatable=True,
+            json={"ticket": ticket, "text": text},
+            headers=receiver.headers(run),
+        )
         run.progress(count, of=len(replies))
     return {"replied": len(replies)}
 
@@ -26,9 +35,3 @@ def main(run: Run) -> dict[str, Any]:
 def decide() -> dict[str, str]:
     """Where a model would be asked."""
     return {ticket: f"About “{subject}”: we are looking into it." for ticket, subject in TICKETS.items()}
-
-
-def reply(*, idempotency_key: str, unit_id: str, ticket: str, text: str) -> dict[str, Any]:
-    # The receiver answers the first call for t2 with 503 and does nothing, as an overloaded service would.
-    query = "fail_first=1" if ticket == "t2" else ""
-    return receiver.post("reply", {"ticket": ticket, "text": text}, key=idempotency_key, unit_id=unit_id, query=query)
