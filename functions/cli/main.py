@@ -21,6 +21,7 @@ COMMANDS = {
     "up": "up",
     "down": "down",
     "invoke": "invoke",
+    "try": "try_job",
     "status": "status",
     "report": "report",
     "units": "units",

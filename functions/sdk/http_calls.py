@@ -42,6 +42,10 @@ class RequestRefusedError(NotApplied):
         self.body = body
 
 
+class Content(dict[str, str]):
+    """What may not differ from one attempt to the next: `method`, `url` and `body`, and no header."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Request:
     """What is sent, but for the key.  `timeout` is in seconds, for all of it."""
@@ -53,13 +57,8 @@ class Request:
     timeout: float
 
     @property
-    def content(self) -> dict[str, str]:
-        """What may not differ from one attempt to the next: all but the headers."""
-        return {
-            "method": self.method,
-            "url": self.url,
-            "body": (self.body or b"").decode(errors="surrogateescape"),
-        }
+    def content(self) -> Content:
+        return Content(method=self.method, url=self.url, body=(self.body or b"").decode(errors="surrogateescape"))
 
 
 def request(

@@ -48,7 +48,8 @@ class Ended:
 
 class Harness:
     """`job` is its definition, where the defaults will not do: attempts, lease, payload.  `receivers` tell when they
-    have done something, so that a run can be cut off there.
+    have done something, so that a run can be cut off there.  The clock stands at the slot, or at `now`.  `origin` as in
+    a unit's id, for one that no schedule made.
 
     Module variables of the job live on over a crash, as they would not in another process.
     """
@@ -61,8 +62,10 @@ class Harness:
         partition: str | None = None,
         slot: datetime = SLOT,
         payload: Mapping[str, Any] | None = None,
+        origin: str | None = None,
+        now: datetime | None = None,
     ) -> None:
-        self.clock = SettableClock(slot)
+        self.clock = SettableClock(now or slot)
         self._main = main
         self._points = Points()
         for receiver in receivers:
@@ -71,9 +74,9 @@ class Harness:
         self._job = job or Job(
             name="job", schedules=("0 6 * * *",), run="job:main", owner="tests", complete_within_s=86_400
         )
-        self._unit = UnitId(job=self._job.name, partition=partition, slot=slot)
+        self._unit = UnitId(job=self._job.name, partition=partition, slot=slot, origin=origin)
         self._lock = self._job.lock_for(partition, str(self._unit))
-        self._write_row(self._job.payload if payload is None else payload)
+        self._write_row(slot, self._job.payload if payload is None else payload)
         self._delivered = 0
 
     @property
@@ -179,17 +182,16 @@ class Harness:
         """The worker's Lambda context: nothing is cut off here but by `crash_at`."""
         return _LEFT_MS
 
-    def _write_row(self, payload: Mapping[str, Any]) -> None:
-        now = self.clock.now()
+    def _write_row(self, slot: datetime, payload: Mapping[str, Any]) -> None:
         row = Row(
             unit_id=self.unit_id,
             job=self._job.name,
             partition=self._unit.partition,
-            slot=now,
-            run_at=now,
+            slot=slot,
+            run_at=slot,
             lock=self._lock,
-            origin="schedule",
+            origin=self._unit.origin or "schedule",
             payload=payload,
-            created_at=now,
+            created_at=slot,
         )
         self._stores.inventory.write(row)
