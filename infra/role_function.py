@@ -112,7 +112,7 @@ class RoleFunction(Construct):
         if failures is not None:
             statements.append(iam.PolicyStatement(actions=["sqs:SendMessage"], resources=[failures.queue_arn]))
         if self._plan.network is not None:
-            statements.append(iam.PolicyStatement(actions=list(_NETWORK_ACTIONS), resources=["*"]))
+            statements += self._network()
         # Inline, and so there as soon as the role is: a mapping is refused while its function may not read yet.
         role = iam.Role(
             self,
@@ -125,6 +125,21 @@ class RoleFunction(Construct):
                 role, "AwsSolutions-IAM5[Resource::*]", "Lambda makes network interfaces that have no names before"
             )
         return role
+
+    def _network(self) -> list[iam.PolicyStatement]:
+        """For Lambda, and not for the function's own code: AWS tells that one's calls by the function's ARN."""
+        function = cdk.Stack.of(self).format_arn(
+            service="lambda",
+            resource="function",
+            resource_name=self._plan.name,
+            arn_format=cdk.ArnFormat.COLON_RESOURCE_NAME,
+        )
+        by_its_code = {"ArnEquals": {"lambda:SourceFunctionArn": function}}
+        actions = list(_NETWORK_ACTIONS)
+        return [
+            iam.PolicyStatement(actions=actions, resources=["*"]),
+            iam.PolicyStatement(effect=iam.Effect.DENY, actions=actions, resources=["*"], conditions=by_its_code),
+        ]
 
     def _join(self, network: Network) -> None:
         resource = self.function.node.default_child

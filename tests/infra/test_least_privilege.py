@@ -125,6 +125,17 @@ def test_what_a_job_asks_for_is_its_pools_alone(
     assert set(judge(engine, stage, requests).values()) == {verdict}
 
 
+def test_a_pools_network_is_lambdas_to_join_and_not_its_jobs_to_change(synthesis: Synthesis, engine: Engine) -> None:
+    stage = Stage("prod", synthesis)
+    by_the_code = (("lambda:SourceFunctionArn", stage.resource("function worker-heavy")),)
+    subnet = f"arn:aws:ec2:{REGION}:{ACCOUNT}:subnet/subnet-0123abcd"
+    by_lambda = Request(
+        principal=stage.resource("role worker-heavy"), action="ec2:CreateNetworkInterface", resource=subnet
+    )
+    said = judge(engine, stage, [by_lambda, replace(by_lambda, context=by_the_code)])
+    assert list(said.values()) == [Verdict.ALLOWED, Verdict.DENIED]
+
+
 # --- a key of the customer's own --------------------------------------------------------------------------------------
 
 # What DynamoDB does with a table's key in the name of whoever uses the table: its developer guide, "Encryption at rest
