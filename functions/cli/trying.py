@@ -63,19 +63,9 @@ class Redirected(Calls):
     """The calls of a run: each is told of first, and made otherwise where there is an `instead`."""
 
     def __init__(self, calls: Calls, tell: Callable[[Called], None], instead: Instead | None) -> None:
-        self._calls = calls
+        self.__dict__ = vars(calls)  # one attempt, and one state of it, whichever of the two is asked
         self._tell = tell
         self._instead = instead
-
-    @property
-    def token(self) -> int:
-        return self._calls.token
-
-    def key(self, name: str, item: Any = None) -> str:
-        return self._calls.key(name, item)
-
-    def step(self, name: str, function: Callable[[], Any]) -> Any:
-        return self._calls.step(name, function)
 
     def effect(self, name: str, call: Callable[..., Any], arguments: Mapping[str, Any], **how: Any) -> Any:
         item = how.get("item")
@@ -89,7 +79,7 @@ class Redirected(Calls):
             answers.append(self._instead(name, idempotency_key, arguments))
             return answers[-1]
 
-        result = self._calls.effect(name, called, arguments, **how)
+        result = super().effect(name, called, arguments, **how)
         return answers[0] if answers and isinstance(answers[0], NoAnswer) else result
 
 
