@@ -31,6 +31,7 @@ def the_jobs() -> list[Job]:
         charge,
         replace(charge, name="paused", schedules=("*/2 * * * *",)),
         replace(charge, name="ledger", schedules=(never,)),
+        replace(charge, name="skips", schedules=(never,), overlap="skip"),
         a_job(never, name="triage", run="examples.triage:main", **quick),
         *(
             a_job(never, name=name.replace("_", "-"), run=f"probes:{name}", **quick)
@@ -111,6 +112,16 @@ def tampered(stage: Stage, unit_id: str) -> None:
     assert stage.watch_the_journal() == [f"journal_changed#{unit_id}"]
 
 
+def skipped(stage: Stage) -> None:
+    """A unit whose job does not wait while another of its units runs."""
+    stage.stores.leases.take(
+        "skips", owner="busy", unit_id="skips@2026-11-29T06:00:00Z", now=now(), until=now() + MINUTE
+    )
+    unit_id = stage.asked("skips")
+    stage.done(unit_id)
+    assert stage.outcome(unit_id) is Outcome.SKIPPED
+
+
 def changed_hands(stage: Stage) -> None:
     """Between the two writes by which a worker takes over from a dead one, another did, and died too."""
     unit_id = stage.asked("ledger")
@@ -156,5 +167,6 @@ def the_scenario(stage: Stage) -> None:
     told = stage.watch()
     assert any(recovered in condition for condition in told["resolved"]), "an end that nobody was told of"
     tampered(stage, recovered)
+    skipped(stage)
     changed_hands(stage)
     deployed(stage)

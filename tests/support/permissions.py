@@ -34,23 +34,17 @@ def _heartbeat(action: str, key: str, why: str) -> Permission:
 
 
 SCHEDULER = (
-    *_table("inventory", PutItem="a row per slot, on condition that there is none"),
-    Permission(
-        action="dynamodb:UpdateItem",
-        resource="inventory",
-        why="rows ahead of a deployment give way, and a paused slot is made up for",
+    *_table(
+        "inventory",
+        PutItem="a row per slot, on condition that there is none",
+        UpdateItem="rows ahead of a deployment give way, and a paused slot is made up for",
     ),
     *_table("controls", BatchGetItem="which jobs are paused"),
     _heartbeat("GetItem", "scheduler#0", "its cursor and the definitions recorded"),
     _heartbeat("UpdateItem", "scheduler#0", "moves the cursor, which is its heartbeat"),
     _heartbeat("GetItem", "scheduler#0#*", "the definitions that were replaced"),
     _heartbeat("UpdateItem", "scheduler#0#*", "keeps its definitions for the next to be compared with"),
-    Permission(
-        action="dynamodb:DeleteItem",
-        resource="heartbeats",
-        key="scheduler#0#*",
-        why="forgets definitions of long ago",
-    ),
+    _heartbeat("DeleteItem", "scheduler#0#*", "forgets definitions of long ago"),
 )
 
 RELAY = (
@@ -67,17 +61,11 @@ RELAY = (
 WORKER = (
     *_table("inventory", BatchGetItem="the unit's row, under its lease"),
     *_table("controls", BatchGetItem="whether its job is paused", GetItem="a drill's fault"),
-    *_table("leases", UpdateItem="takes, extends and frees"),
-    Permission(
-        action="dynamodb:GetItem",
-        resource="leases",
-        why="looks again at a lease that changed hands",
-    ),
-    Permission(
-        action="dynamodb:ConditionCheckItem",
-        resource="leases",
-        why="a unit is skipped only while another holds its lock",
-        unseen="only for a job with overlap = skip, or beyond its start deadline",
+    *_table(
+        "leases",
+        UpdateItem="takes, extends and frees",
+        GetItem="looks again at a lease that changed hands",
+        ConditionCheckItem="a unit is skipped only while another holds its lock",
     ),
     *_table(
         "completions",
@@ -92,12 +80,7 @@ WORKER = (
         DeleteItem="certainly not applied",
         Query="what earlier attempts left behind, for the completion",
     ),
-    Permission(
-        action="dynamodb:GetItem",
-        resource="heartbeats",
-        key="scheduler#0#ended",
-        why="whether a deployment ended the job of a row that other definitions wrote",
-    ),
+    _heartbeat("GetItem", "scheduler#0#ended", "whether a deployment ended the job of a row of other definitions"),
     _heartbeat("UpdateItem", "worker#default", "beats, for its pool"),
     Permission(action="sqs:ChangeMessageVisibility", resource="queue default", why="when a message is seen again"),
 )
