@@ -12,19 +12,33 @@ import click
 
 from functions.cli.common import clock_of, console, counted, emit_json, json_option, root_option
 from functions.cli.compiled import compiled_or_exit
-from functions.cli.differences import DELETED, Changed, Difference, difference
+from functions.cli.differences import (
+    DELETED,
+    ROW,
+    Changed,
+    Difference,
+    all_fields,
+    difference,
+    kept_fields,
+)
 from functions.cli.display import day_and_time, plain, where
 from functions.cli.finding import lock_of
 from functions.cli.listing import open_units, zone_of
 from functions.cli.stage import Stage, find_stage, stage_options
+from functions.kit.errors import FinalError
 from functions.kit.instants import to_text
 from functions.records.states import FINISHED
 from functions.records.unit_id import parse_unit_id
 from functions.records.units import read_units
+from functions.scheduler.courses import unpacked
 from functions.schedules.definitions import Definitions, for_stage, load, parse
 from functions.schedules.model import Job
 
 _VALUE = 60
+
+
+class NotKeptError(FinalError):
+    """What is deployed is not known."""
 
 
 @click.command(short_help="What would a deployment change?")
@@ -32,7 +46,7 @@ _VALUE = 60
     "--against",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="The compiled definitions that are deployed.  Default: those of the local stage, while one runs here.",
+    help="The compiled definitions that are deployed.  Default: those that the stage's scheduler works by.",
 )
 @root_option
 @stage_options
@@ -43,31 +57,45 @@ def command(
 ) -> None:
     """What would a deployment of the job files here change?  Jobs, their next slots, and units that would end.
 
-    Deployed against local.  A stage in an account does not publish its definitions: --against names the
-    definitions.json that was deployed there; with it no installation is asked, and --stage only says whose jobs count.
+    Deployed against local.  Of a stage in an account the scheduler tells what it works by: the slots and rows of every
+    job, and not its retries, limits, alerts or owner.  --against names the definitions.json that was deployed, and
+    compares all; with it no installation is asked, and --stage only says whose jobs count.
 
     \b
     Examples:
       splitshift diff
       splitshift diff --stage prod --against deployed/definitions.json --json
     """  # noqa: D301  \b is click's mark for lines that stay as they are
-    document_here = parse(compiled_or_exit(root))
+    here = parse(compiled_or_exit(root))
     if against is not None:
         name = stage or "local"
-        old, found, now = for_stage(load(against), name), None, clock_of(context).now()
+        old, new = for_stage(load(against), name), for_stage(here, name)
+        seen, found, whole = difference(old, new, clock_of(context).now()), None, True
     else:
         found = find_stage(stage, **options)
-        if found.local is None:
-            raise click.UsageError(f"stage {found.name} does not publish its definitions: name them with --against")
-        name, old, now = found.name, found.definitions, found.clock.now()
-    new = for_stage(document_here, name)
-    seen = difference(old, new, now)
-    if found is not None:
+        whole = found.local is not None
+        old, new = found.definitions if whole else worked_by(found), for_stage(here, found.name)
+        seen = difference(old, new, found.clock.now(), all_fields if whole else kept_fields)
         seen = with_open_units(found, seen)
     if as_json:
-        emit_json(document(seen, old, new))
+        emit_json(document(seen, old, new, whole=whole))
     else:
-        _tell(seen, old, new, found)
+        _tell(seen, old, new, found, whole=whole)
+
+
+def worked_by(stage: Stage) -> Definitions:
+    """What the stage's scheduler works by, as far as it keeps it.  Raises NotKeptError."""
+    state = stage.stores.heartbeats.scheduler()
+    if state is None or not state.versions:
+        raise NotKeptError(f"the scheduler of {stage.name} has not ticked yet: there is nothing to compare with")
+    version = state.versions[0][0]
+    kept = stage.stores.heartbeats.kept_definitions(version)
+    try:
+        if kept is not None:
+            return Definitions(version=version, jobs=unpacked(kept), pools={})
+    except ValueError:
+        pass
+    raise NotKeptError(f"the scheduler of {stage.name} keeps no definitions that can be read: name them with --against")
 
 
 def with_open_units(stage: Stage, seen: Difference) -> Difference:
@@ -82,9 +110,10 @@ def with_open_units(stage: Stage, seen: Difference) -> Difference:
     return dataclasses.replace(seen, ends={**still, **seen.ends})
 
 
-def document(seen: Difference, old: Definitions, new: Definitions) -> dict[str, Any]:
-    """The document of `diff --json`."""
+def document(seen: Difference, old: Definitions, new: Definitions, *, whole: bool = True) -> dict[str, Any]:
+    """The document of `diff --json`.  `whole`: every field was compared, and not only what slots and rows depend on."""
     return {
+        "compared": "all" if whole else "slots and rows",
         "deployed": old.version,
         "local": new.version,
         "added": [{"job": name, "next": _texts(slots)} for name, slots in seen.added.items()],
@@ -103,7 +132,7 @@ def document(seen: Difference, old: Definitions, new: Definitions) -> dict[str, 
     }
 
 
-def _tell(seen: Difference, old: Definitions, new: Definitions, stage: Stage | None) -> None:
+def _tell(seen: Difference, old: Definitions, new: Definitions, stage: Stage | None, *, whole: bool) -> None:
     if stage is not None:
         click.echo(where(stage))
     click.echo(f"deployed {old.version}, here {new.version}")
@@ -117,12 +146,15 @@ def _tell(seen: Difference, old: Definitions, new: Definitions, stage: Stage | N
         click.echo(f"  ends ({reason}): {unit_id}")
     counts = f"{len(seen.added)} added, {len(seen.changed)} changed, {len(seen.removed)} removed"
     click.echo(f"{counts}, {seen.unchanged} unchanged; {counted(len(seen.ends), 'unit')} would end")
+    if not whole:
+        click.echo("Retries, limits, alerts and owners of what is deployed are not known: --against compares all")
 
 
 def _tell_changed(one: Changed, old: Job, new: Job) -> None:
     _line(f"~ {one.name}", "yellow")
     for field, (before, after) in sorted(one.fields.items()):
-        console().print(f"    {field}: {_short(before)} -> {_short(after)}")
+        what = "    payload, pool, lock or spread" if field == ROW else f"    {field}"
+        console().print(f"{what}: {_short(before)} -> {_short(after)}")
     if one.before != one.after or old.timezone != new.timezone:
         click.echo(f"    next before  {_shown(one.before, old)}")
         click.echo(f"    next after   {_shown(one.after, new)}")

@@ -7,13 +7,14 @@ definition wrote ahead, and that the new one does not have, end as superseded, t
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import islice
 from typing import Any
 
 from functions.cli.listing import units_of
+from functions.scheduler.courses import KEPT, row_digest
 from functions.schedules.definitions import Definitions
 from functions.schedules.model import Job
 from functions.schedules.slots import between
@@ -52,10 +53,30 @@ class Difference:
         return not (self.added or self.removed or self.changed)
 
 
-def difference(old: Definitions, new: Definitions, now: datetime) -> Difference:
+ROW = "row"
+"""Stands for the fields that are only known by a digest."""
+
+Fields = Mapping[str, tuple[Any, Any]]
+"""Those of a job that differ, each before and after."""
+
+
+def all_fields(old: Job, new: Job) -> Fields:
+    return _differing([field.name for field in dataclasses.fields(Job)], old, new)
+
+
+def kept_fields(old: Job, new: Job) -> Fields:
+    """As far as the scheduler keeps the definitions that it works by: what slots and rows depend on."""
+    before, after = row_digest(old), row_digest(new)
+    return {**_differing(KEPT, old, new), **({ROW: (before, after)} if before != after else {})}
+
+
+def difference(
+    old: Definitions, new: Definitions, now: datetime, fields_of: Callable[[Job, Job], Fields] = all_fields
+) -> Difference:
     """From `old`, which is deployed, to `new`."""
     both = sorted(old.jobs.keys() & new.jobs.keys())
-    changed = [name for name in both if old.jobs[name] != new.jobs[name]]
+    fields = {name: fields_of(old.jobs[name], new.jobs[name]) for name in both}
+    changed = [name for name in both if fields[name]]
     gone = sorted(old.jobs.keys() - new.jobs.keys())
     ends = {unit_id: DELETED for name in gone for unit_id in _ahead(old.jobs[name], now)}
     for name in changed:
@@ -64,7 +85,7 @@ def difference(old: Definitions, new: Definitions, now: datetime) -> Difference:
     return Difference(
         added={name: next_slots(new.jobs[name], now) for name in sorted(new.jobs.keys() - old.jobs.keys())},
         removed={name: next_slots(old.jobs[name], now) for name in gone},
-        changed=tuple(_changed(old.jobs[name], new.jobs[name], now) for name in changed),
+        changed=tuple(_changed(old.jobs[name], new.jobs[name], fields[name], now) for name in changed),
         unchanged=len(both) - len(changed),
         ends=ends,
     )
@@ -75,12 +96,12 @@ def next_slots(job: Job, now: datetime) -> tuple[datetime, ...]:
     return tuple(islice((slot.instant for slot in between(job, now, now + _FAR) if slot.state == "due"), _SHOWN))
 
 
-def _changed(old: Job, new: Job, now: datetime) -> Changed:
-    fields = {
-        field.name: (before, after)
-        for field in dataclasses.fields(Job)
-        if (before := getattr(old, field.name)) != (after := getattr(new, field.name))
-    }
+def _differing(names: Iterable[str], old: Job, new: Job) -> Fields:
+    values = {name: (getattr(old, name), getattr(new, name)) for name in names}
+    return {name: (before, after) for name, (before, after) in values.items() if before != after}
+
+
+def _changed(old: Job, new: Job, fields: Fields, now: datetime) -> Changed:
     return Changed(name=new.name, fields=fields, before=next_slots(old, now), after=next_slots(new, now))
 
 

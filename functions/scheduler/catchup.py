@@ -52,9 +52,7 @@ class Decision:
 
 def late_slots(course: Course, window: Window, control: Control | None) -> Iterator[Decision]:
     """Every slot up to `last_late`, by time."""
-    # Of what a pause held back and an outage lost only the newest counts, wherever that lies.
-    ended = control.running_since(window.now) if control is not None else None
-    newest = _newest(course, window, control, max(window.last_late, ended - _SECOND if ended else window.last_late))
+    newest = _newest(course, window, control, _last(window, control))
     chosen = [slot for slot in newest if slot <= window.last_late]
     ranged = min(window.last_ranged, chosen[0] - _SECOND) if chosen else window.last_ranged
     yield from _ranges(course, window, ranged, control)
@@ -75,10 +73,16 @@ def made_up_after_pause(course: Course, window: Window, control: Control, looked
     ended = control.running_since(window.now)
     if ended is None or ended <= min(window.now, looked_at) - _RESUMED:
         return
-    chosen = _newest(course, window, control, ended - _SECOND)
+    chosen = _newest(course, window, control, _last(window, control))
     for turn, slot in enumerate(chosen if _oldest_first(course) else reversed(chosen)):
         if control.paused_at(slot):
             yield Decision(slot=slot, stretch=course.stretches[0], origin="catchup", late=True, turn=turn)
+
+
+def _last(window: Window, control: Control | None) -> datetime:
+    """Of what a pause held back and an outage lost only the newest count, wherever they lie."""
+    ended = control.running_since(window.now) if control is not None else None
+    return window.last_late if ended is None else max(window.last_late, ended - _SECOND)
 
 
 def _oldest_first(course: Course) -> bool:

@@ -157,10 +157,13 @@ def same(one: Job | None, other: Job | None) -> bool:
 
 
 def _telling(job: Job | None) -> list[Any] | None:
-    return None if job is None else [*_slots(job), _digest(job)]
+    return None if job is None else [*_slots(job), row_digest(job)]
 
 
 # --- how definitions are kept for the next ones to be compared with ---------------------------------------------------
+
+KEPT = ("schedules", "timezone", "dst_gap", "dst_fold", "starts", "ends", "enabled", "partitions")
+"""The fields of a job that are kept as they are; of the others only a digest of what goes into rows."""
 
 
 def packed(definitions: Definitions) -> str:
@@ -184,8 +187,8 @@ def _slots(job: Job) -> list[Any]:
     return [list(job.schedules), zone, starts, ends, job.enabled, list(job.partitions)]
 
 
-def _digest(job: Job) -> str:
-    """Of what stands in a row beside its slot."""
+def row_digest(job: Job) -> str:
+    """Of what stands in a row beside its slot: payload, pool, lock and spread."""
     if isinstance(job, _Kept):
         return job.digest
     told = json.dumps([job.payload, job.pool, job.lock, job.overlap, job.spread_s], sort_keys=True)

@@ -95,7 +95,10 @@ def test_whenever_a_pause_begins_and_ends_its_slots_are_the_policys_and_the_othe
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-def test_after_an_outage_of_the_scheduler_a_slot_is_judged_by_the_pause_that_it_fell_into(policy: str) -> None:
+@pytest.mark.parametrize(("back", "late"), [(42, 0), (52, 7)], ids=["at once", "long after"])
+def test_after_an_outage_of_the_scheduler_a_slot_is_judged_by_the_pause_that_it_fell_into(
+    policy: str, back: int, late: int
+) -> None:
     """The pause is over, and lifted early, when the scheduler comes back; its first slots had rows, the others none."""
     job = a_minutely(catchup=Catchup(policy=policy))
     town = Town(job)
@@ -108,11 +111,11 @@ def test_after_an_outage_of_the_scheduler_a_slot_is_judged_by_the_pause_that_it_
     town.clock.set(after(39.5))
     resume(town.stage, [job])
     town.work()
-    town.minutes(after(42), after(44))
+    town.minutes(after(back), after(back + 2))
 
-    paused = at_each_minute(10, 39)
-    lost = at_each_minute(40, 44)  # while the scheduler was away, none as late as five minutes
-    assert sorted(runs) == [*made_up(policy, paused), *lost]
+    too_late = at_each_minute(10, 39 + late)
+    on_time = at_each_minute(40 + late, back + 2)
+    assert sorted(runs) == [*made_up(policy, too_late), *on_time]
 
 
 def test_what_had_begun_is_held_back_and_goes_on_when_resumed_and_not_when_it_would_look_again() -> None:

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from functions.cli.diff import command, document, with_open_units
-from functions.cli.differences import DELETED, SUPERSEDED, difference
+from functions.cli.diff import NotKeptError, command, document, with_open_units, worked_by
+from functions.cli.differences import DELETED, SUPERSEDED, difference, kept_fields
 from functions.kit.clock import SettableClock
 from functions.schedules.compile import write_definitions
 from functions.schedules.definitions import Definitions, Job
@@ -27,6 +27,7 @@ def of(*jobs: Job, version: str = "v1") -> Definitions:
 
 HOURLY = a_job("0 * * * *", name="hourly")
 DAILY = a_job("0 2 * * *", name="daily")
+DAILY_TOO = replace(DAILY, name="daily-too")
 
 
 def test_jobs_are_added_changed_removed_or_stay_and_each_shows_its_next_slots() -> None:
@@ -78,6 +79,38 @@ def test_what_is_open_of_a_removed_job_ends_whoever_asked_for_it() -> None:
     assert got.ends[manual] == DELETED
     assert over not in got.ends
     assert set(got.ends) == {manual, *(f"charge@2026-11-29T06:0{minute}:00Z" for minute in range(1, 6))}
+
+
+def test_of_an_account_the_scheduler_tells_what_it_works_by_slots_and_rows() -> None:
+    town = Town(a_minutely(), HOURLY, DAILY)
+    town.write(after(0))
+    old = worked_by(town.stage)
+    assert difference(old, town.definitions, SLOT, kept_fields).nothing
+
+    new = of(replace(HOURLY, schedules=("30 * * * *",), attempts=9), replace(DAILY, payload={"new": 1}), DAILY_TOO)
+    seen = with_open_units(town.stage, difference(old, new, SLOT, kept_fields))
+    made = json.loads(json.dumps(document(seen, old, new, whole=False)))
+    assert (made["compared"], made["deployed"]) == ("slots and rows", "v1")
+    assert {one["job"]: list(one["fields"]) for one in made["changed"]} == {"daily": ["row"], "hourly": ["schedules"]}
+    assert [one["job"] for one in made["added"]] == ["daily-too"]
+    assert [one["job"] for one in made["removed"]] == ["charge"]
+    assert {one["unit_id"] for one in made["ends"]} == {f"charge@2026-11-29T06:0{minute}:00Z" for minute in range(1, 6)}
+
+
+def test_a_field_that_only_workers_look_at_is_no_difference_by_slots_and_rows() -> None:
+    changed = replace(HOURLY, attempts=9, owner="ann", severity="page")
+    assert difference(of(HOURLY), of(changed), SLOT, kept_fields).nothing
+    assert not difference(of(HOURLY), of(changed), SLOT).nothing
+
+
+def test_where_the_scheduler_keeps_nothing_it_is_said_what_to_do() -> None:
+    town = Town(HOURLY)
+    with pytest.raises(NotKeptError, match="has not ticked yet"):
+        worked_by(town.stage)
+    town.write(after(0))
+    town.stores.heartbeats.keep_definitions("v1", "garbage")
+    with pytest.raises(NotKeptError, match="--against"):
+        worked_by(town.stage)
 
 
 def test_the_document_is_json_whatever_a_field_holds() -> None:
