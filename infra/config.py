@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal, cast
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
+from functions.records.shards import MOST_SHARDS
 from functions.schedules.model import Pool
 from infra.naming import Names, taken
 
@@ -53,6 +54,7 @@ class StageConfig(BaseModel):
     protected: bool = False
     customer_key: bool = False
     log_days: int = 90
+    shards: Annotated[int, Field(ge=1, le=MOST_SHARDS)] = 1
     tracing: bool = False
     drills: bool = False
     receiver: Url | None = None
@@ -128,6 +130,8 @@ def _wrong_together(stage: str, config: StageConfig, pools: Mapping[str, Pool]) 
 
 def _wrong_reserves(config: StageConfig, pools: Mapping[str, Pool]) -> Iterator[str]:
     for name, reserved in config.reserved_concurrency.items():
+        if name == "scheduler" and reserved < config.shards:
+            yield f".reserved_concurrency.scheduler: its shards tick at once: write {config.shards} or more"
         if name in pools and reserved < pools[name].max_concurrency:
             fix = f"write {pools[name].max_concurrency} or more, or lower the pool's max_concurrency"
             yield f".reserved_concurrency.{name}: is less than what the queue hands out, which throttles it: {fix}"

@@ -1,4 +1,4 @@
-"""The scheduler: a function that EventBridge Scheduler wakes each minute with the time for which it does."""
+"""The scheduler: a function that EventBridge Scheduler wakes each minute, for each shard, with the time it is for."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_scheduler as scheduler
 from constructs import Construct
 
-from functions.records.heartbeats import SCHEDULER
 from functions.records.tables import CONTROLS, HEARTBEATS, INVENTORY
 from functions.scheduler.settings import SchedulerSettings
 from infra.assets import DEFINITIONS
@@ -34,7 +33,9 @@ class SchedulerStack(StageStack):
             stage=stage.name,
             definitions=DEFINITIONS,
             skew=str(stage.config.skew_s),
+            shards=str(stage.config.shards),
         )
+        self.tell(environment(SchedulerSettings, (), shards=str(stage.config.shards)))  # the loop mode asks for it
         self._scheduler = RoleFunction(
             self,
             "scheduler",
@@ -49,9 +50,10 @@ class SchedulerStack(StageStack):
             config=stage.config,
             failures=failure_queue(self, "failures", stage.names.of(SCHEDULER_FAILURES)),
         )
-        self._trigger()
+        self._triggers(stage.config.shards)
 
-    def _trigger(self) -> None:
+    def _triggers(self, shards: int) -> None:
+        """A schedule for each shard: what stops one stops no other."""
         dead = failure_queue(self, "dead", self.stage.names.of(SCHEDULER_DEAD))
         group = scheduler.CfnScheduleGroup(self, "group", name=self.stage.names.of())
         function = self._scheduler.function
@@ -71,32 +73,33 @@ class SchedulerStack(StageStack):
             ),
             inline_policies={"own": iam.PolicyDocument(statements=statements)},
         )
-        scheduler.CfnSchedule(
-            self,
-            "trigger",
-            name=self.stage.names.of("tick"),
-            group_name=group.ref,
-            schedule_expression=EVERY_MINUTE,
-            flexible_time_window=scheduler.CfnSchedule.FlexibleTimeWindowProperty(mode="OFF"),
-            target=scheduler.CfnSchedule.TargetProperty(
-                arn=function.function_arn,
-                role_arn=role.role_arn,
-                input=json.dumps({"scheduled_time": SCHEDULED_TIME}),
-                dead_letter_config=scheduler.CfnSchedule.DeadLetterConfigProperty(arn=dead.queue_arn),
-                retry_policy=scheduler.CfnSchedule.RetryPolicyProperty(
-                    maximum_event_age_in_seconds=OLDEST_EVENT_S, maximum_retry_attempts=ASYNC_RETRIES
+        for shard in range(shards):
+            of_shard = (str(shard),) if shard else ()
+            scheduler.CfnSchedule(
+                self,
+                "-".join(("trigger", *of_shard)),
+                name=self.stage.names.of("tick", *of_shard),
+                group_name=group.ref,
+                schedule_expression=EVERY_MINUTE,
+                flexible_time_window=scheduler.CfnSchedule.FlexibleTimeWindowProperty(mode="OFF"),
+                target=scheduler.CfnSchedule.TargetProperty(
+                    arn=function.function_arn,
+                    role_arn=role.role_arn,
+                    input=json.dumps({"scheduled_time": SCHEDULED_TIME, "shard": shard}),
+                    dead_letter_config=scheduler.CfnSchedule.DeadLetterConfigProperty(arn=dead.queue_arn),
+                    retry_policy=scheduler.CfnSchedule.RetryPolicyProperty(
+                        maximum_event_age_in_seconds=OLDEST_EVENT_S, maximum_retry_attempts=ASYNC_RETRIES
+                    ),
                 ),
-            ),
-        )
+            )
 
 
 def allowed(tables: Tables) -> list[iam.PolicyStatement]:
-    """Rows, once each, and those ahead that give way; which jobs are paused; its own row, and the definitions beside
-    it.  No queue, no topic, no other record.
+    """Rows, once each, and those ahead that give way; which jobs are paused; its shards' rows, and the definitions
+    beside them.  No queue, no topic, no other record.
     """
     return [
         tables.allow(INVENTORY, "PutItem", "UpdateItem"),
         tables.allow(CONTROLS, "BatchGetItem"),
-        tables.allow_heartbeat(SCHEDULER, "GetItem", "UpdateItem"),
-        tables.allow_heartbeat(f"{SCHEDULER}#*", "GetItem", "UpdateItem", "DeleteItem"),
+        tables.allow_heartbeat("scheduler#*", "GetItem", "UpdateItem", "DeleteItem"),
     ]

@@ -17,8 +17,9 @@ from functions.cli.finding import lock_of
 from functions.cli.stage import Stage
 from functions.monitor.expected import holds_at
 from functions.monitor.position import resume
-from functions.records.heartbeats import MONITOR, SchedulerState
+from functions.records.heartbeats import MONITOR
 from functions.records.incidents import OPEN
+from functions.records.shards import Schedulers, read_schedulers
 from functions.records.states import FINISHED, State, UnitState
 from functions.records.unit_id import BadUnitIdError, UnitId, parse_unit_id
 from functions.records.units import UnitRecords, read_units
@@ -88,8 +89,8 @@ def list_units(stage: Stage, window: Window, jobs: Mapping[str, Job], *, only: s
 
     `only` is a job's name, also one that the definitions do not know any more.
     """
-    scheduler = stage.stores.heartbeats.scheduler()
-    named = by_slots(jobs, window, scheduler, stage.definitions.version, stage.clock.now())
+    schedulers = read_schedulers(stage.stores.heartbeats)
+    named = by_slots(jobs, window, schedulers, stage.definitions.version, stage.clock.now())
     for job, why in named.broken.items():
         click.echo(f"the schedule of {job} cannot be evaluated ({why}): its slots are not listed", err=True)
     names = {only} if only else set(jobs)
@@ -111,9 +112,7 @@ def judged(stage: Stage, unit_ids: Collection[str]) -> Iterator[Listed]:
         yield Listed(records=records, state=records.state(now, skew), incident=incidents.get(records.unit_id))
 
 
-def by_slots(
-    jobs: Mapping[str, Job], window: Window, scheduler: SchedulerState | None, version: str, now: datetime
-) -> Named:
+def by_slots(jobs: Mapping[str, Job], window: Window, schedulers: Schedulers, version: str, now: datetime) -> Named:
     """The units of every slot in the window; a job that cannot be evaluated hides no other."""
     units: set[str] = set()
     owed: set[str] = set()
@@ -125,7 +124,7 @@ def by_slots(
                 ids = {str(unit) for unit in units_of(job, slot.instant)}
                 units |= ids
                 if slot.instant <= now:
-                    (owed if holds_at(scheduler, version, slot.instant) else unjudged).update(ids)
+                    (owed if holds_at(schedulers.of(job.name), version, slot.instant) else unjudged).update(ids)
         except Exception as error:  # noqa: BLE001  one bad definition stops no other
             broken[job.name] = type(error).__name__
     return Named(units=frozenset(units), owed=frozenset(owed), unjudged=frozenset(unjudged), broken=broken)

@@ -21,8 +21,9 @@ from functions.monitor.reasons import PAGE, TICKET
 from functions.monitor.roles import Role, patience, role, scheduler_role
 from functions.records.controls import Control
 from functions.records.entries import Completion, Outcome
-from functions.records.heartbeats import MONITOR, RELAY, SCHEDULER, BadHeartbeatError, Heartbeat, SchedulerState
+from functions.records.heartbeats import MONITOR, RELAY, Heartbeat, SchedulerState
 from functions.records.incidents import OPEN, Incident
+from functions.records.shards import Schedulers, read_schedulers
 from functions.records.states import State
 from functions.records.unit_id import BadUnitIdError, UnitId, parse_unit_id
 from functions.records.units import UnitRecords, read_units
@@ -75,33 +76,28 @@ class Overview:
 
 def overview(stage: Stage) -> Overview:
     now = stage.clock.now()
-    scheduler = _scheduler(stage)
+    schedulers = read_schedulers(stage.stores.heartbeats)
+    for source in sorted(schedulers.unreadable):
+        click.echo(f"the heartbeat of {source} cannot be read", err=True)
     incidents = tuple(incident for incident in stage.stores.incidents.listed() if incident.state == OPEN)
     return Overview(
         now=now,
-        version=scheduler.versions[0][0] if scheduler and scheduler.versions else None,
-        roles=tuple(_roles(stage, scheduler, now)),
-        jobs=_jobs(stage, scheduler, incidents, now),
+        version=schedulers.version,
+        roles=tuple(_roles(stage, schedulers, now)),
+        jobs=_jobs(stage, schedulers, incidents, now),
         incidents=incidents,
     )
-
-
-def _scheduler(stage: Stage) -> SchedulerState | None:
-    """None also where its row cannot be read: unknown, and so somebody is needed."""
-    try:
-        return stage.stores.heartbeats.scheduler()
-    except BadHeartbeatError as error:
-        click.echo(str(error), err=True)
-        return None
 
 
 # --- roles ------------------------------------------------------------------------------------------------------------
 
 
-def _roles(stage: Stage, scheduler: SchedulerState | None, now: datetime) -> Iterable[RoleStatus]:
+def _roles(stage: Stage, schedulers: Schedulers, now: datetime) -> Iterable[RoleStatus]:
     beats = stage.stores.heartbeats.read_all()
     skew = stage.stores.skew
-    yield role_status(SCHEDULER.partition("#")[0], scheduler_role(scheduler), now, skew, _covered(scheduler))
+    for shard, state in zip(schedulers.shards, schedulers.states, strict=True):
+        name = shard.source if shard.of > 1 else "scheduler"
+        yield role_status(name, scheduler_role(shard, state), now, skew, _covered(state))
     yield role_status(RELAY, role(RELAY, beats.get(RELAY)), now, skew)
     watching = beats.get(MONITOR)
     yield role_status(MONITOR, _timed(role(MONITOR, watching)), now, skew, _judged(watching))
@@ -183,7 +179,7 @@ def _by_outcomes(outcomes: list[Outcome]) -> str:
 
 
 def _jobs(
-    stage: Stage, scheduler: SchedulerState | None, incidents: tuple[Incident, ...], now: datetime
+    stage: Stage, schedulers: Schedulers, incidents: tuple[Incident, ...], now: datetime
 ) -> dict[str, int] | None:
     try:
         jobs = stage.definitions.jobs
@@ -205,7 +201,7 @@ def _jobs(
             states=tuple(
                 records.state(now, stage.stores.skew).state
                 for unit, records in slots
-                if _is_owed(unit, records, scheduler, stage.definitions.version)
+                if _is_owed(unit, records, schedulers.of(name), stage.definitions.version)
             ),
             ended=tuple(done for unit in ended[name] if (done := found[str(unit)].journal.completion)),
         )

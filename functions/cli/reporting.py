@@ -27,6 +27,7 @@ from functions.cli.listing import (
 from functions.cli.stage import Stage
 from functions.records.entries import Completion
 from functions.records.inventory import Row
+from functions.records.shards import read_schedulers
 from functions.records.states import State
 from functions.schedules.model import Job
 
@@ -79,14 +80,14 @@ class Report:
 
 def report(stage: Stage, window: Window) -> Report:
     """Of the slots in the window, and of what was asked for in it."""
-    scheduler = stage.stores.heartbeats.scheduler()
+    schedulers = read_schedulers(stage.stores.heartbeats)
     version, jobs, now = stage.definitions.version, stage.definitions.jobs, stage.clock.now()
-    named = by_slots(jobs, window, scheduler, version, now)
+    named = by_slots(jobs, window, schedulers, version, now)
     others = {first_of(unit_id) for unit_id in ended_units(stage, jobs, window) | open_units(stage)}
     found = _last_of_each(stage, named.units | others)
     found = {first: listed for first, listed in found.items() if _counts(first, listed, named, window)}
-    recorded = scheduler.versions[0][0] if scheduler and scheduler.versions else None
-    doubt = NO_SCHEDULER if recorded is None else OTHER_DEFINITIONS if recorded != version else None
+    recorded = {state.versions[0][0] for state in schedulers.known if state.versions}
+    doubt = NO_SCHEDULER if not recorded else OTHER_DEFINITIONS if recorded != {version} else None
     by_schedule = {first: listed for first, listed in found.items() if _is_slot(listed)}
     states = Counter(listed.state.state for listed in by_schedule.values())
     lines = [

@@ -11,6 +11,7 @@ from functions.kit.settings import Settings, setting
 class LoopSettings(Settings):
     """Seconds.  `tick_time_s` is what Lambda would give a role; `single` runs units as threads of this process."""
 
+    shards: int = setting("SPLITSHIFT_SHARDS", 1)
     tick_every_s: int = setting("SPLITSHIFT_TICK_EVERY_SECONDS", 60)
     monitor_every_s: int = setting("SPLITSHIFT_MONITOR_EVERY_SECONDS", 60)
     relay_every_s: float = setting("SPLITSHIFT_RELAY_EVERY_SECONDS", 1.0)

@@ -10,7 +10,9 @@ import json
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -42,15 +44,23 @@ def every(seconds: float, turn: Callable[[], Any], stop: threading.Event, role: 
 
 
 def scheduler(settings: LoopSettings, stop: threading.Event, clock: Clock | None = None) -> None:
-    """A tick at the start and then by its timer; `now` is the clock in whole seconds."""
+    """A tick of each shard at the start and then by its own timer; `now` is the clock in whole seconds."""
     from functions.scheduler.handler import handler  # noqa: PLC0415 - a role loads only its own code
 
     now = clock or SystemClock()
 
-    def tick() -> None:
-        handler({"scheduled_time": to_text(now.now())}, StandInContext(seconds=settings.tick_time_s))
+    def tick(shard: int) -> None:
+        event = {"scheduled_time": to_text(now.now()), "shard": shard}
+        handler(event, StandInContext(seconds=settings.tick_time_s))
 
-    every(settings.tick_every_s, tick, stop, "scheduler")
+    def run(shard: int) -> None:
+        every(settings.tick_every_s, partial(tick, shard), stop, f"scheduler#{shard}")
+
+    if settings.shards == 1:
+        run(0)
+        return
+    with ThreadPoolExecutor(settings.shards) as threads:
+        list(threads.map(run, range(settings.shards)))
 
 
 def monitor(settings: LoopSettings, stop: threading.Event) -> None:

@@ -10,9 +10,9 @@ from functions.kit.logging import get_logger
 from functions.monitor.expected import holds_at, owed
 from functions.monitor.position import TRAIL, Position
 from functions.monitor.verdicts import Case
-from functions.records.heartbeats import SchedulerState
 from functions.records.inventory import Inventory
-from functions.schedules.definitions import Definitions
+from functions.records.shards import Schedulers
+from functions.schedules.definitions import Definitions, for_shard
 
 _MINUTE = timedelta(minutes=1)
 # After an outage the past is worked off by so many due minutes, and so much schedule, a pass.
@@ -25,12 +25,12 @@ logger = get_logger("monitor")
 @dataclass(frozen=True, kw_only=True)
 class Candidates:
     """`owed`: units of our definitions whose slot the scheduler is past; `slots` are theirs and of those that other
-    definitions may have owed.  `due` are candidates from the index.
+    definitions may have owed, complete up to `slots_until` of each shard.  `due` are candidates from the index.
     """
 
     slots: Mapping[str, datetime]
     owed: frozenset[str]
-    slots_until: datetime
+    slots_until: tuple[datetime, ...]
     due: frozenset[str]
     due_until: datetime
     broken: Mapping[str, str]
@@ -43,25 +43,33 @@ class Candidates:
 def find_candidates(
     inventory: Inventory,
     definitions: Definitions,
-    scheduler: SchedulerState | None,
+    schedulers: Schedulers,
     *,
     position: Position,
     now: datetime,
     limit: int,
 ) -> Candidates:
-    """The units of the window that ends now.  What the scheduler has not come to is its lag, and waits for it."""
-    until = min(now, position.cursor + _STRETCH, scheduler.accounted_until if scheduler else now)
-    slots = owed(definitions, position.cursor, until, limit)
+    """The units of the window that ends now.  What a scheduler has not come to is its lag, and waits for it."""
+    slots: dict[str, datetime] = {}
+    ours: set[str] = set()
+    broken: dict[str, str] = {}
+    slots_until: list[datetime] = []
+    for shard, scheduler, cursor in zip(schedulers.shards, schedulers.states, position.cursors, strict=True):
+        until = min(now, cursor + _STRETCH, scheduler.accounted_until if scheduler else now)
+        found = owed(for_shard(definitions, shard), cursor, until, max(limit // shard.of, 1))
+        slots |= found.units
+        ours |= {unit_id for unit_id, slot in found.units.items() if holds_at(scheduler, definitions.version, slot)}
+        broken |= found.broken
+        # What a shard owed whose row cannot be read is judged once that can be told.
+        slots_until.append(cursor if shard.source in schedulers.unreadable else found.until)
     due, due_until = _due(inventory, position.due, now, limit)
     return Candidates(
-        slots=slots.units,
-        owed=frozenset(
-            unit_id for unit_id, slot in slots.units.items() if holds_at(scheduler, definitions.version, slot)
-        ),
-        slots_until=slots.until,
+        slots=slots,
+        owed=frozenset(ours),
+        slots_until=tuple(slots_until),
         due=frozenset(due),
         due_until=due_until,
-        broken=slots.broken,
+        broken=broken,
     )
 
 
@@ -70,7 +78,10 @@ def advanced(position: Position, candidates: Candidates, now: datetime) -> Posit
     trail = now - TRAIL
     return replace(
         position,
-        cursor=max(position.cursor, min(candidates.slots_until, trail)),
+        cursors=tuple(
+            max(cursor, min(until, trail))
+            for cursor, until in zip(position.cursors, candidates.slots_until, strict=True)
+        ),
         due=max(position.due, min(candidates.due_until, trail)),
     )
 
@@ -83,7 +94,8 @@ def to_watch(candidates: Candidates, cases: Mapping[str, Case], ahead: Position)
 
 def _left_behind(case: Case, candidates: Candidates, ahead: Position) -> bool:
     slot = candidates.slots.get(case.evidence.unit_id)
-    return (slot is not None and slot <= ahead.cursor) or case.run_at is None or case.run_at <= ahead.due
+    passed = slot is not None and slot <= ahead.cursor_of(case.evidence.unit_id)
+    return passed or case.run_at is None or case.run_at <= ahead.due
 
 
 def in_turn(known: Iterable[str], limit: int, turn: int) -> list[str]:

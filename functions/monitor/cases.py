@@ -42,7 +42,7 @@ def build_cases(
             evidence=evidence,
             job=view.definitions.jobs.get(unit.job) if unit else None,
             owed=unit_id in candidates.owed
-            or (evidence.row is None and is_owed(view.definitions, view.scheduler, unit)),
+            or (evidence.row is None and is_owed(view.definitions, view.schedulers, unit)),
             control=controls.get(unit.job) if unit else None,
             open=severities.get(unit_id, {}),
         )

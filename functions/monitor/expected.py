@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from functions.records.heartbeats import SchedulerState
+from functions.records.shards import Schedulers
 from functions.records.unit_id import UnitId
 from functions.schedules import slots
 from functions.schedules.definitions import Definitions
@@ -54,11 +55,11 @@ def holds_at(scheduler: SchedulerState | None, version: str, instant: datetime) 
     return False
 
 
-def is_owed(definitions: Definitions, scheduler: SchedulerState | None, unit: UnitId | None) -> bool:
+def is_owed(definitions: Definitions, schedulers: Schedulers, unit: UnitId | None) -> bool:
     """The same of one unit: our definitions have its slot, and the scheduler is past it."""
     if unit is None or unit.slot is None or unit != UnitId(job=unit.job, partition=unit.partition, slot=unit.slot):
         return False
-    job = definitions.jobs.get(unit.job)
+    job, scheduler = definitions.jobs.get(unit.job), schedulers.of(unit.job)
     if job is None or scheduler is None or unit.partition not in (job.partitions or (None,)):
         return False
     if unit.slot > scheduler.accounted_until or not holds_at(scheduler, definitions.version, unit.slot):

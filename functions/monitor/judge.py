@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 
 from functions.kit.clock import Clock
@@ -22,15 +22,9 @@ from functions.monitor.roles import Role, covered, left_alone, role, scheduler_r
 from functions.monitor.settings import MonitorSettings
 from functions.monitor.system import View, compared, over, wrong
 from functions.monitor.verdicts import Case, findings, resolution
-from functions.records.heartbeats import (
-    MONITOR,
-    RELAY,
-    SCHEDULER,
-    BadHeartbeatError,
-    SchedulerState,
-    worker_source,
-)
+from functions.records.heartbeats import MONITOR, RELAY, BadHeartbeatError, worker_source
 from functions.records.incidents import OPEN, Incident, Watched
+from functions.records.shards import Schedulers, read_schedulers
 from functions.records.stores import Stores
 from functions.schedules.definitions import Definitions, for_stage
 
@@ -90,9 +84,11 @@ class _Pass:
     def run(self, found: Sequence[Finding]) -> PassReport:
         incidents, heartbeats = self._stores.incidents, self._stores.heartbeats
         # The scheduler's cursor before the rows: a row that is missing after that was not written.
-        scheduler = self._scheduler()
         position = resume(heartbeats.read(MONITOR), self._now, self._settings.skew)
-        position = compared(position, scheduler, self._definitions.version, self._now)
+        schedulers = read_schedulers(heartbeats, len(position.cursors))
+        self._troubled |= schedulers.unreadable
+        position = position.of_shards(len(schedulers.states))
+        position = compared(position, schedulers, self._definitions.version, self._now)
         listed = list(incidents.listed())
         self._send_left_over(listed)
         open_now = [incident for incident in listed if incident.state == OPEN]
@@ -100,14 +96,14 @@ class _Pass:
         candidates = find_candidates(
             self._stores.inventory,
             self._definitions,
-            scheduler,
+            schedulers,
             position=position,
             now=self._now,
             limit=self._settings.max_units,
         )
         gathered = gather(self._stores, self._definitions, self._to_read(candidates, watched, open_now))
         self._troubled |= gathered.unread
-        view = self._view(position, scheduler, candidates)
+        view = self._view(position, schedulers, candidates)
         cases = build_cases(self._stores, view, gathered.found, candidates, open_now)
         for finding in found:
             with self._alone("open", finding.subject):
@@ -115,8 +111,6 @@ class _Pass:
         silent = self._judge(view, cases, open_now)
         position = view.position.heard(silent, self._now)
         ahead = advanced(position, candidates, self._now)
-        if SCHEDULER in self._troubled:
-            ahead = replace(ahead, cursor=position.cursor)  # what was owed meanwhile is judged once that can be told
         if not self._remember(watched, to_watch(candidates, cases, ahead), cases):
             ahead = position
         heartbeats.beat(MONITOR, now=self._now, every_s=self._settings.every_s, covered=ahead.covered())
@@ -137,9 +131,10 @@ class _Pass:
         turn = int(self._now.timestamp()) // max(self._settings.every_s, 1)
         return {*candidates.units, *in_turn(known, self._settings.max_units, turn)}
 
-    def _view(self, position: Position, scheduler: SchedulerState | None, candidates: Candidates) -> View:
+    def _view(self, position: Position, schedulers: Schedulers, candidates: Candidates) -> View:
         pools = sorted({"default", *self._definitions.pools})
-        roles = [scheduler_role(scheduler), *map(self._role, (RELAY, *map(worker_source, pools)))]
+        shards = map(scheduler_role, schedulers.shards, schedulers.states)
+        roles = [*shards, *map(self._role, (RELAY, *map(worker_source, pools)))]
         now, skew, since = self._now, self._settings.skew, position.there_since
         silent = frozenset(one.source for one in roles if one.silent(now, skew, since, position.silent.get(one.source)))
         return View(
@@ -147,20 +142,11 @@ class _Pass:
             skew=skew,
             position=position.heard(silent, now),
             definitions=self._definitions,
-            scheduler=scheduler,
+            schedulers=schedulers,
             roles={one.source: one for one in roles},
             silent=silent,
             broken=candidates.broken,
         )
-
-    def _scheduler(self) -> SchedulerState | None:
-        """None also where its row cannot be read: then nothing is known of it, which is its silence."""
-        try:
-            return self._stores.heartbeats.scheduler()
-        except BadHeartbeatError:
-            logger.exception("a heartbeat could not be read", action="heartbeat", source=SCHEDULER)
-            self._troubled.add(SCHEDULER)
-            return None
 
     def _role(self, source: str) -> Role:
         try:

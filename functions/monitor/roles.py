@@ -12,7 +12,8 @@ from datetime import datetime, timedelta
 
 from functions.kit.instants import to_text
 from functions.monitor.reasons import PAGE, Finding, Reason
-from functions.records.heartbeats import MONITOR, RELAY, SCHEDULER, Heartbeat, SchedulerState
+from functions.records.heartbeats import MONITOR, RELAY, Heartbeat, SchedulerState
+from functions.records.shards import Shard
 
 # Three beats missed, and never so soon that a busy machine alone is the cause.
 _BEATS = 3
@@ -46,13 +47,13 @@ def patience(every_s: int) -> timedelta:
     return max(timedelta(seconds=_BEATS * every_s), _AT_LEAST)
 
 
-def scheduler_role(state: SchedulerState | None) -> Role:
+def scheduler_role(shard: Shard, state: SchedulerState | None) -> Role:
     """A scheduler that beats and whose cursor stands still does its work as little as a dead one."""
     if state is None:
-        return Role(source=SCHEDULER, last=None, every_s=_DEFAULT_EVERY_S, detail="it has never ticked")
+        return Role(source=shard.source, last=None, every_s=_DEFAULT_EVERY_S, detail="it has never ticked")
     detail = f"last tick {to_text(state.beat_at)}, every slot written up to {to_text(state.cursor)}"
     every_s = state.every_s or _DEFAULT_EVERY_S
-    return Role(source=SCHEDULER, last=min(state.beat_at, state.cursor), every_s=every_s, detail=detail)
+    return Role(source=shard.source, last=min(state.beat_at, state.cursor), every_s=every_s, detail=detail)
 
 
 def role(source: str, beat: Heartbeat | None) -> Role:

@@ -10,8 +10,9 @@ from functions.kit.instants import to_text
 from functions.monitor.position import Position
 from functions.monitor.reasons import PAGE, TICKET, Finding, Reason
 from functions.monitor.roles import Role, own_gap
-from functions.records.heartbeats import MONITOR, SCHEDULER, SchedulerState
+from functions.records.heartbeats import MONITOR, SCHEDULER
 from functions.records.incidents import Incident
+from functions.records.shards import Schedulers
 from functions.schedules.definitions import Definitions
 
 # A deployment brings new definitions to scheduler and monitor within this; later than that, one was left behind.
@@ -32,7 +33,7 @@ class View:
     skew: timedelta
     position: Position
     definitions: Definitions
-    scheduler: SchedulerState | None
+    schedulers: Schedulers
     roles: Mapping[str, Role]
     silent: frozenset[str]
     broken: Mapping[str, str]
@@ -42,11 +43,16 @@ class View:
         return {bad.job: bad.message for bad in self.definitions.bad} | dict(self.broken)
 
 
-def compared(position: Position, scheduler: SchedulerState | None, version: str, now: datetime) -> Position:
+def compared(position: Position, schedulers: Schedulers, version: str, now: datetime) -> Position:
     """Notes since when scheduler and monitor hold different definitions.  No version: ours cannot be read."""
-    if scheduler is None or not scheduler.versions or version in {"", scheduler.versions[0][0]}:
+    if not version or not _others(schedulers, version):
         return replace(position, differs_since=None)
     return replace(position, differs_since=position.differs_since or now)
+
+
+def _others(schedulers: Schedulers, version: str) -> list[str]:
+    """The shards that work by other definitions."""
+    return [state.source for state in schedulers.known if state.versions and state.versions[0][0] != version]
 
 
 def wrong(view: View) -> Iterator[Finding]:
@@ -60,7 +66,10 @@ def wrong(view: View) -> Iterator[Finding]:
         detail = (
             f"since {to_text(since)}; missed slots are not judged until both are deployed from the same definitions"
         )
-        yield Finding(reason=Reason.DEFINITIONS_DIFFER, subject=SCHEDULER, severity=PAGE, detail=detail)
+        awake = set(_others(view.schedulers, view.definitions.version)) - view.silent
+        # A shard that is silent does not work by any; that is told already, where others are as they should be.
+        if awake or len(view.schedulers.states) == 1:
+            yield Finding(reason=Reason.DEFINITIONS_DIFFER, subject=SCHEDULER, severity=PAGE, detail=detail)
 
 
 def over(incident: Incident, view: View, silent: frozenset[str]) -> str | None:
@@ -74,7 +83,13 @@ def over(incident: Incident, view: View, silent: frozenset[str]) -> str | None:
             return "it was told a day ago, and nothing was changed since"
         case Reason.HEARTBEAT if incident.subject == MONITOR:
             return "passes run again" if view.position.gap_from is None else None
+        case Reason.HEARTBEAT if _is_shard(incident.subject) and incident.subject not in view.roles:
+            return "the scheduler has fewer shards now"
         case Reason.HEARTBEAT if incident.subject in view.roles and incident.subject not in silent:
             return view.roles[incident.subject].detail
         case _:
             return None
+
+
+def _is_shard(source: str) -> bool:
+    return source.startswith(SCHEDULER.partition("#")[0] + "#")

@@ -1,7 +1,6 @@
 """Heartbeats: each role's own rows, which tell when it was last at work, and what that covered.
 
-The scheduler's row is one item that also holds its cursor: the nominal instant up to which every slot has a row.
-Beside it lie, one item for each version, the definitions that it worked by lately.
+The scheduler's rows, one for each shard, also hold its cursor: the nominal instant up to which every slot has a row.
 """
 
 from __future__ import annotations
@@ -23,21 +22,25 @@ from functions.records.database import (
     Database,
     Equals,
     Item,
-    Remove,
     Update,
     either,
     every,
 )
 from functions.records.tables import HEARTBEATS
 
-SCHEDULER = "scheduler#0"
 RELAY = "relay"
 MONITOR = "monitor"
 _VERSIONS_KEPT = 3
 _UNREADABLE = (AttributeError, KeyError, TypeError, ValueError)
 _FORMER_KEPT = 8
-_TEXT_BYTES = 300_000  # of one item; the most that DynamoDB takes is 400 KB
 _WORKED_IN_WITHIN = timedelta(minutes=5)
+
+
+def scheduler_source(shard: int) -> str:
+    return f"scheduler#{shard}"
+
+
+SCHEDULER = scheduler_source(0)
 
 
 def worker_source(pool: str) -> str:
@@ -74,7 +77,7 @@ class SchedulerState:
 
     `former` are the definitions, oldest first, that are not worked off: since each one's end, the jobs that changed
     then have slots without a row.  `joining` are single jobs that are behind the cursor, each with a cursor of its own.
-    `ahead` is how far rows of any former definitions may stand.
+    `ahead` is how far rows of any former definitions may stand.  There are `shards` such rows since `laid_out_at`.
     """
 
     source: str
@@ -86,6 +89,8 @@ class SchedulerState:
     former: tuple[Former, ...] = ()
     joining: Mapping[str, datetime] = field(default_factory=dict[str, datetime])
     ahead: datetime | None = None
+    shards: int = 1
+    laid_out_at: datetime | None = None
 
     @property
     def accounted_until(self) -> datetime:
@@ -231,36 +236,21 @@ class Heartbeats:
             return False
         return True
 
-    # --- the definitions that the scheduler worked by -----------------------------------------------------------------
 
-    def keep_definitions(self, version: str, text: str, *, source: str = SCHEDULER) -> None:
-        """Whatever the next version will be compared with.  Equal versions have equal texts."""
-        parts = [text[start : start + _TEXT_BYTES] for start in range(0, len(text), _TEXT_BYTES)] or [""]
-        for place, part in reversed(list(enumerate(parts))):  # the first, which tells how many there are, last
-            values = {"text": part, "parts": len(parts)}
-            self._database.change(Change(HEARTBEATS.name, _definitions_key(source, version, place), Update(set=values)))
-
-    def kept_definitions(self, version: str, *, source: str = SCHEDULER) -> str | None:
-        """Consistent; None where they are not kept, or not whole."""
-        first = self._database.get(HEARTBEATS.name, _definitions_key(source, version, 0))
-        if first is None:
-            return None
-        texts = [first["text"]]
-        for place in range(1, first["parts"]):
-            part = self._database.get(HEARTBEATS.name, _definitions_key(source, version, place))
-            if part is None:
-                return None
-            texts.append(part["text"])
-        return "".join(texts)
-
-    def forget_definitions(self, version: str, *, source: str = SCHEDULER) -> None:
-        first = self._database.get(HEARTBEATS.name, _definitions_key(source, version, 0))
-        for place in range(first["parts"] if first else 0):
-            self._database.remove(Remove(HEARTBEATS.name, _definitions_key(source, version, place)))
-
-
-def _definitions_key(source: str, version: str, place: int) -> dict[str, str]:
-    return {"source": f"{source}#{version}#{place}"}
+def scheduler_values(state: SchedulerState) -> dict[str, Any]:
+    """All that a row says which no definitions but the present ones are to be worked off for."""
+    values = {
+        "cursor": to_text(state.cursor),
+        "version": state.versions[0][0],
+        "versions": _versions(state.versions),
+        "generation": state.generation,
+        "beat_at": to_ms(state.beat_at),
+        "every_s": state.every_s,
+        "joining": {job: to_text(at) for job, at in state.joining.items()},
+        "shards": state.shards,
+    }
+    instants = {"ahead": state.ahead, "laid_out_at": state.laid_out_at}
+    return values | {name: to_text(at) for name, at in instants.items() if at is not None}
 
 
 def _versions(known: tuple[tuple[str, datetime], ...]) -> list[dict[str, str]]:
@@ -293,6 +283,8 @@ def _scheduler(item: Item) -> SchedulerState:
             former=tuple(_former(one) for one in item.get("former", [])),
             joining={job: from_text(at) for job, at in item.get("joining", {}).items()},
             ahead=from_text(item["ahead"]) if "ahead" in item else None,
+            shards=_number(item, "shards") or 1,
+            laid_out_at=from_text(item["laid_out_at"]) if "laid_out_at" in item else None,
         )
     except _UNREADABLE as error:
         raise BadHeartbeatError(f"the heartbeat of {item['source']} cannot be read: {error}") from error

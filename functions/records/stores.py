@@ -19,6 +19,7 @@ from functions.records.ended_jobs import EndedJobs
 from functions.records.heartbeats import Heartbeats
 from functions.records.incidents import Incidents
 from functions.records.inventory import Inventory
+from functions.records.kept import KeptDefinitions
 from functions.records.leases import Leases
 from functions.records.tables import TABLES
 
@@ -50,6 +51,10 @@ class Stores:
     @cached_property
     def heartbeats(self) -> Heartbeats:
         return Heartbeats(self.database)
+
+    @cached_property
+    def kept(self) -> KeptDefinitions:
+        return KeptDefinitions(self.database)
 
     @cached_property
     def effects(self) -> Effects:

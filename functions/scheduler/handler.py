@@ -13,7 +13,7 @@ from functions.kit.instants import from_text, to_text
 from functions.kit.logging import get_logger
 from functions.records.stores import Stores, dynamo_database
 from functions.scheduler.settings import SchedulerSettings
-from functions.scheduler.tick import Scheduler
+from functions.scheduler.shards import Shards
 from functions.schedules.definitions import for_stage, load
 
 RESERVE = timedelta(seconds=15)
@@ -38,18 +38,19 @@ def handler(event: Mapping[str, Any], context: Context) -> dict[str, Any]:
     """Raises RowsMissingError after having done all it could, so that the run does not count as a success."""
     clock = SystemClock()
     remaining = timedelta(milliseconds=context.get_remaining_time_in_millis())
-    report = scheduler().tick(instant_of(event, clock), stop_at=clock.now() + remaining - RESERVE)
-    if report.failed:
-        raise RowsMissingError(f"{len(report.failed)} rows were not written: see the log, the next tick tries again")
+    stop_at = clock.now() + remaining - RESERVE
+    reports = scheduler().tick(instant_of(event, clock), shard=shard_of(event), stop_at=stop_at)
+    if failed := sum(len(report.failed) for report in reports):
+        raise RowsMissingError(f"{failed} rows were not written: see the log, the next tick tries again")
     return {
-        "written": report.written,
-        "existed": report.existed,
-        "late": report.late,
-        "left": report.left,
-        "joining": report.joining,
-        "bad": [bad.job for bad in report.bad],
-        "cursor": to_text(report.cursor) if report.cursor else None,
-        "refused": report.refused,
+        "written": sum(report.written for report in reports),
+        "existed": sum(report.existed for report in reports),
+        "late": sum(report.late for report in reports),
+        "left": any(report.left for report in reports),
+        "joining": sum(report.joining for report in reports),
+        "bad": [bad.job for report in reports for bad in report.bad],
+        "cursor": min((to_text(report.cursor) for report in reports if report.cursor), default=None),
+        "refused": next((report.refused for report in reports if report.refused), None),
     }
 
 
@@ -69,8 +70,16 @@ def instant_of(event: Mapping[str, Any], clock: Clock) -> datetime:
         raise BadTickError("the event's scheduled time is none: write it like 2026-11-29T06:00:00Z") from error
 
 
+def shard_of(event: Mapping[str, Any]) -> int:
+    """The shard that the trigger's input names; the only one where it names none.  Raises BadTickError."""
+    shard = event.get("shard", 0)
+    if not isinstance(shard, int) or isinstance(shard, bool):
+        raise BadTickError('the event\'s shard is no number: send {"scheduled_time": …, "shard": 0}')
+    return shard
+
+
 @cache
-def scheduler() -> Scheduler:
+def scheduler() -> Shards:
     """This process's, made at the first event from its environment."""
     settings = SchedulerSettings.from_env()
     clock = SystemClock()
@@ -78,4 +87,4 @@ def scheduler() -> Scheduler:
     for bad in definitions.bad:
         _logger.error("a definition is bad", action="load", job=bad.job, error=bad.message)
     stores = Stores(dynamo_database(clock), skew=settings.skew)
-    return Scheduler(stores, definitions, clock, settings)
+    return Shards(stores, definitions, clock, settings)

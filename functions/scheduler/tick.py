@@ -10,6 +10,7 @@ from itertools import groupby
 from functions.kit.clock import Clock
 from functions.kit.logging import get_logger
 from functions.records.heartbeats import SchedulerState
+from functions.records.shards import Shard
 from functions.records.stores import Stores
 from functions.scheduler.courses import Course, courses, ended_jobs
 from functions.scheduler.plan import Planned, PlannedRow, made_up, plan, superseded
@@ -18,7 +19,7 @@ from functions.scheduler.settings import SchedulerSettings
 from functions.scheduler.tally import Tally
 from functions.scheduler.versions import Versions
 from functions.scheduler.windows import LATE, Window
-from functions.schedules.definitions import BadDefinition, Definitions
+from functions.schedules.definitions import BadDefinition, Definitions, for_shard
 
 FAR_AHEAD = timedelta(minutes=5)
 AHEAD_OF_CLOCK = "ahead_of_clock"
@@ -27,7 +28,7 @@ OTHER_DEFINITIONS = "other_definitions"
 # Beyond the lookahead: rows of a tick that ran, with other definitions, when ours were recorded.
 _STILL_WRITING = timedelta(minutes=2)
 _CHUNK = 256
-_NO_END = datetime.max.replace(tzinfo=UTC)
+NO_END = datetime.max.replace(tzinfo=UTC)
 
 _logger = get_logger("scheduler")
 
@@ -59,21 +60,31 @@ class TickReport:
 class Scheduler:
     """Safe to run twice, in parallel, late and after an outage: a row is written on condition that it is not there,
     and the cursor only ever rises.
+
+    It has the jobs of one shard; `definitions` are those of all.
     """
 
-    def __init__(self, stores: Stores, definitions: Definitions, clock: Clock, settings: SchedulerSettings) -> None:
+    def __init__(
+        self,
+        stores: Stores,
+        definitions: Definitions,
+        clock: Clock,
+        settings: SchedulerSettings,
+        shard: Shard | None = None,
+    ) -> None:
+        self._shard = shard or Shard()
         self._stores = stores
-        self._definitions = definitions
+        self._definitions = for_shard(definitions, self._shard)
         self._clock = clock
         self._settings = settings
-        self._versions = Versions(stores.heartbeats, definitions, settings.every_s)
+        self._versions = Versions(stores, definitions, settings.every_s, self._shard)
         self._writer = RowWriter(stores.inventory, clock)
 
-    def tick(self, scheduled_time: datetime, *, stop_at: datetime = _NO_END) -> TickReport:
+    def tick(self, scheduled_time: datetime, *, stop_at: datetime = NO_END) -> TickReport:
         """`scheduled_time` is the instant the trigger was meant for, not when it came; `stop_at` ends the tick early.
 
         Raises what the database raises where controls, cursor or version cannot be read or written: the trigger's next
-        attempt does it all again.
+        attempt does it all again.  Raises OtherShardsError where the rows are those of another number of shards.
         """
         now = scheduled_time.replace(microsecond=0)
         clock = self._clock.now()
@@ -154,6 +165,7 @@ class Scheduler:
         _logger.info(
             "ticked",
             action="tick",
+            shard=self._shard.source,
             scheduled_time=str(report.now),
             written=report.written,
             existed=report.existed,

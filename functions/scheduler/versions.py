@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from functions.kit.errors import SplitshiftError
 from functions.kit.logging import get_logger
-from functions.records.heartbeats import Heartbeats, SchedulerState
+from functions.records.heartbeats import SchedulerState
+from functions.records.shards import Shard, read_schedulers
+from functions.records.stores import Stores
 from functions.scheduler.courses import Jobs, Past, packed, unpacked
 from functions.schedules.definitions import Definitions
 
@@ -14,13 +17,19 @@ _TRIES = 3
 _logger = get_logger("scheduler")
 
 
-class Versions:
-    """The scheduler's state through deployments."""
+class OtherShardsError(SplitshiftError):
+    """The rows are those of another number of shards: nothing was touched."""
 
-    def __init__(self, heartbeats: Heartbeats, definitions: Definitions, every_s: int) -> None:
-        self._heartbeats = heartbeats
+
+class Versions:
+    """One shard's state through deployments.  `definitions` are those of all shards."""
+
+    def __init__(self, stores: Stores, definitions: Definitions, every_s: int, shard: Shard) -> None:
+        self._heartbeats = stores.heartbeats
+        self._kept = stores.kept
         self._definitions = definitions
         self._every_s = every_s
+        self._shard = shard
 
     def agreed(self, *, now: datetime, at: datetime, ahead: datetime) -> SchedulerState | None:
         """The state, with our definitions recorded.
@@ -28,11 +37,13 @@ class Versions:
         `now` is the tick's, `at` the instant from which definitions that are new hold (a first tick begins there), and
         `ahead` how far rows are written.  None where the tick must stop: it belongs to definitions that were replaced
         at or after its `now` (an old bundle's late tick), or others keep being first.  An older version with a later
-        `now` is a roll-back, which is a change like any other.
+        `now` is a roll-back, which is a change like any other.  Raises OtherShardsError.
         """
         version = self._definitions.version
         for _ in range(_TRIES):
-            state = self._heartbeats.scheduler()
+            state = self._heartbeats.scheduler(self._shard.source)
+            if (1 if state is None else state.shards) != self._shard.of:
+                raise OtherShardsError
             if state is None:
                 self._keep()
                 state = self._heartbeats.first_tick(cursor=at, version=version, now=at, every_s=self._every_s)
@@ -57,19 +68,22 @@ class Versions:
 
     def _keep(self) -> None:
         """Before they are recorded, so that whoever replaces them finds them."""
-        self._heartbeats.keep_definitions(self._definitions.version, packed(self._definitions))
+        self._kept.keep(self._definitions.version, packed(self._definitions))
 
     def _forget(self, before: SchedulerState, state: SchedulerState) -> None:
-        needed = {version for version, _ in state.versions} | {former.version for former in state.former}
+        """What no shard needs any more."""
+        states = [state, *(read_schedulers(self._heartbeats, self._shard.of).known if self._shard.of > 1 else ())]
+        needed = {version for one in states for version, _ in one.versions}
+        needed |= {former.version for one in states for former in one.former}
         for version, _ in before.versions:
             if version not in needed:
-                self._heartbeats.forget_definitions(version)
+                self._kept.forget(version)
 
     def _jobs(self, version: str) -> Jobs:
-        text = self._heartbeats.kept_definitions(version)
+        text = self._kept.read(version)
         try:
             if text is not None:
-                return unpacked(text)
+                return {name: job for name, job in unpacked(text).items() if self._shard.has(name)}
         except ValueError:
             pass
         # Rather begin every job anew than fire for the past.

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
+    from functions.records.shards import Shard
+
 __all__ = [
     "DEFAULT_LEASE_S",
     "BadDefinition",
@@ -32,6 +34,7 @@ __all__ = [
     "DefinitionsError",
     "Job",
     "Pool",
+    "for_shard",
     "for_stage",
     "load",
     "longest_lease_s",
@@ -82,6 +85,14 @@ def parse(document: Mapping[str, Any]) -> Definitions:
     except Refused as error:
         raise DefinitionsError(f"the definitions cannot be read: {error}") from error
     return _parse(version, jobs, pools)
+
+
+def for_shard(definitions: Definitions, shard: Shard) -> Definitions:
+    """What one shard of the scheduler has of them.  The version stays that of the whole."""
+    if shard.of == 1:
+        return definitions
+    jobs = {name: job for name, job in definitions.jobs.items() if shard.has(name)}
+    return dataclasses.replace(definitions, jobs=jobs, bad=tuple(bad for bad in definitions.bad if shard.has(bad.job)))
 
 
 def for_stage(definitions: Definitions, stage: str) -> Definitions:

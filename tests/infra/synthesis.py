@@ -28,6 +28,7 @@ STAGES = """
     customer_key            = true
     tracing                 = true
     cost_centre             = "4711"
+    shards                  = 2
     tags                    = { team = "payments" }
     permissions_boundary    = "developers"
     reserved_concurrency    = { scheduler = 2, heavy = 4 }

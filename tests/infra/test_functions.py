@@ -141,19 +141,34 @@ def test_a_failed_asynchronous_run_is_not_repeated_and_leaves_its_event_in_a_que
 
 
 def test_the_scheduler_is_woken_each_minute_with_the_time_for_which_it_is(synthesis: Synthesis) -> None:
-    template = synthesis.template("prod", "scheduler")
+    template = synthesis.template("dev", "scheduler")
     (schedule,) = template.properties("AWS::Scheduler::Schedule")
     assert schedule["ScheduleExpression"] == "cron(* * * * ? *)"
     assert schedule["FlexibleTimeWindow"] == {"Mode": "OFF"}
     target = schedule["Target"]
     assert target["RetryPolicy"] == {"MaximumEventAgeInSeconds": 60, "MaximumRetryAttempts": 0}
     dead = template.resources[target["DeadLetterConfig"]["Arn"]["Fn::GetAtt"][0]]
-    assert dead["Properties"]["QueueName"] == "splitshift-prod-scheduler-dead"
-    assert json.loads(target["Input"]) == {"scheduled_time": "<aws.scheduler.scheduled-time>"}
+    assert dead["Properties"]["QueueName"] == "splitshift-dev-scheduler-dead"
+    assert json.loads(target["Input"]) == {"scheduled_time": "<aws.scheduler.scheduled-time>", "shard": 0}
+
+
+def test_each_shard_is_woken_by_a_schedule_of_its_own_and_the_function_knows_how_many_there_are(
+    synthesis: Synthesis,
+) -> None:
+    template = synthesis.template("prod", "scheduler")
+    schedules = template.properties("AWS::Scheduler::Schedule")
+    assert [json.loads(one["Target"]["Input"])["shard"] for one in schedules] == [0, 1]
+    assert [one["Name"] for one in schedules] == ["splitshift-prod-tick", "splitshift-prod-tick-1"]
+    others = [{**one, "Name": "", "Target": {**one["Target"], "Input": ""}} for one in schedules]
+    assert others[0] == others[1]
+    (function,) = template.properties("AWS::Lambda::Function")
+    assert function["Environment"]["Variables"]["SPLITSHIFT_SHARDS"] == "2"
+    told = {one["Name"]: one["Value"] for one in template.properties("AWS::SSM::Parameter")}
+    assert told["/splitshift/prod/shards"] == "2"
 
 
 def test_the_handler_reads_the_triggers_input_filled_in_or_not(synthesis: Synthesis) -> None:
-    (schedule,) = synthesis.template("prod", "scheduler").properties("AWS::Scheduler::Schedule")
+    (schedule,) = synthesis.template("dev", "scheduler").properties("AWS::Scheduler::Schedule")
     sent: str = schedule["Target"]["Input"]
     now = SettableClock(datetime(2026, 11, 29, 6, 0, 31, tzinfo=UTC))
     filled_in = sent.replace("<aws.scheduler.scheduled-time>", "2026-11-29T05:59:00Z")
@@ -165,7 +180,7 @@ def test_eventbridge_scheduler_may_wake_this_function_and_fill_this_queue_and_no
     synthesis: Synthesis,
 ) -> None:
     template = synthesis.template("prod", "scheduler")
-    (schedule,) = template.properties("AWS::Scheduler::Schedule")
+    schedule, _ = template.properties("AWS::Scheduler::Schedule")
     target = schedule["Target"]
     role = target["RoleArn"]["Fn::GetAtt"][0]
     allowed = {(one["Action"], json.dumps(one["Resource"])) for one in template.statements(role)}

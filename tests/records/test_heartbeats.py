@@ -156,10 +156,10 @@ def test_a_deployment_that_is_not_worked_in_for_minutes_excuses_no_missing_row_a
 @pytest.mark.parametrize("text", ["", "short", "x" * 700_000])
 def test_kept_definitions_come_back_whole_however_long_and_are_no_heartbeat(stores: Stores, text: str) -> None:
     started(stores)
-    stores.heartbeats.keep_definitions("v1", text)
-    assert stores.heartbeats.kept_definitions("v1") == text
-    assert stores.heartbeats.kept_definitions("v2") is None
+    stores.kept.keep("v1", text)
+    assert stores.kept.read("v1") == text
+    assert stores.kept.read("v2") is None
     assert stores.heartbeats.read_all().keys() == {SCHEDULER}
-    stores.heartbeats.forget_definitions("v1")
-    assert stores.heartbeats.kept_definitions("v1") is None
-    stores.heartbeats.forget_definitions("v1")
+    stores.kept.forget("v1")
+    assert stores.kept.read("v1") is None
+    stores.kept.forget("v1")

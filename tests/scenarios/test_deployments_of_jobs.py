@@ -328,7 +328,7 @@ def test_a_definition_that_became_bad_is_not_taken_for_deleted():
 def test_where_the_former_definitions_are_not_kept_nothing_fires_for_the_past():
     world = World(job("ledger", "*/10 * * * *"))
     world.tick(NOON)
-    world.stores.heartbeats.forget_definitions("v1")
+    world.stores.kept.forget("v1")
     world.tick(NOON + minutes(31), of=deployed(job("ledger", "*/5 * * * *")))
     assert lines(world, "ledger") == ["12:35 schedule"]
 
@@ -338,5 +338,5 @@ def test_definitions_are_kept_as_long_as_a_deployment_may_need_them():
     for number in range(1, 7):
         world.tick(NOON + minutes(number), of=deployed(job("ledger", f"*/{number} * * * *"), version=f"v{number}"))
     kept = {item["source"] for item in world.memory.scan(HEARTBEATS.name)}
-    assert kept == {"scheduler#0", "scheduler#0#v6#0", "scheduler#0#v5#0", "scheduler#0#v4#0"}
+    assert kept == {"scheduler#0", *(f"scheduler#definitions#v{number}#0" for number in (4, 5, 6))}
     assert world.state.former == ()

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -11,7 +14,13 @@ import pytest
 
 from functions.kit.clock import SystemClock
 from functions.kit.instants import to_text
+from functions.local import loops
+from functions.local.loop_settings import LoopSettings
+from functions.records.database import Change, Update
+from functions.records.heartbeats import Heartbeats
+from functions.records.shards import read_schedulers
 from functions.records.stores import Stores, dynamo_database
+from functions.records.tables import HEARTBEATS
 from functions.scheduler import handler as scheduler
 from tests.support.aws import Context, client, document, installation, sample
 from tests.support.ticks import SKEW, job
@@ -30,6 +39,19 @@ def names(monkeypatch: pytest.MonkeyPatch, moto_endpoint: str, tmp_path: Path) -
 
 def this_minute() -> datetime:
     return datetime.now(UTC).replace(second=0, microsecond=0)
+
+
+def cursor_of(heartbeats: Heartbeats, number: int) -> datetime:
+    state = heartbeats.scheduler(f"scheduler#{number}")
+    assert state is not None
+    return state.cursor
+
+
+def wait_for(holds: Callable[[], bool]) -> None:
+    end = time.monotonic() + 60
+    while not holds():
+        assert time.monotonic() < end, "it never came"
+        time.sleep(0.05)
 
 
 def test_the_sample_tick_begins_an_installation_today(names: dict[str, str]):
@@ -58,6 +80,26 @@ def test_a_function_with_no_time_left_leaves_the_rows_to_the_next_tick(names: di
     answer = scheduler.handler({"scheduled_time": to_text(now)}, Context(remaining_s=3))
     assert (answer["written"], answer["left"], answer["cursor"]) == (0, True, to_text(now + timedelta(seconds=59)))
     assert scheduler.handler({"scheduled_time": to_text(now)}, Context())["written"] == 10
+
+
+def test_the_loop_ticks_every_shard_and_one_that_fails_stops_no_other(
+    names: dict[str, str], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("SPLITSHIFT_SHARDS", "3")
+    heartbeats = Stores(dynamo_database(SystemClock()), skew=SKEW).heartbeats
+    beats = ThreadPoolExecutor(1)
+    stop = threading.Event()
+    looping = beats.submit(loops.scheduler, LoopSettings(shards=3, tick_every_s=1), stop)
+    try:
+        wait_for(lambda: len(read_schedulers(heartbeats).known) == 3)
+        database = dynamo_database(SystemClock())
+        database.change(Change(HEARTBEATS.name, {"source": "scheduler#1"}, Update(set={"cursor": "soon"})))
+        before = {number: cursor_of(heartbeats, number) for number in (0, 2)}
+        wait_for(lambda: all(cursor_of(heartbeats, number) > at for number, at in before.items()))
+    finally:
+        stop.set()
+        looping.result()
+        beats.shutdown()
 
 
 def test_rows_that_cannot_be_written_make_the_run_a_failure(names: dict[str, str], moto_endpoint: str):

@@ -375,7 +375,7 @@ def test_the_scheduler_touches_the_inventory_the_controls_and_its_own_row_only()
         ("write", "inventory"),
     }
     keys = {item["source"] for item in world.memory.scan(HEARTBEATS.name)}
-    assert keys == {"scheduler#0", "scheduler#0#v1#0", "scheduler#0#v2#0"}
+    assert keys == {"scheduler#0", "scheduler#definitions#v1#0", "scheduler#definitions#v2#0"}
     assert set(world.stores.heartbeats.read_all()) == {"scheduler#0"}
 
 

@@ -44,7 +44,7 @@ def slots(stage: Stage) -> None:
     """An outage of half an hour and a deployment, then ticks: skipped slots, a catch-up, due units, a paused job."""
     began = now() - 30 * MINUTE
     older = Definitions(version="older", jobs=stage.jobs, pools={})
-    stage.stores.heartbeats.keep_definitions(older.version, packed(older))
+    stage.stores.kept.keep(older.version, packed(older))
     stage.stores.heartbeats.first_tick(cursor=began, version="older", now=began, every_s=60)
     stage.stores.controls.write(Control(job="paused", paused=True))
     at = now()
@@ -152,7 +152,7 @@ def deployed(stage: Stage) -> None:
         stage.tick(began + number * SECOND)
     reasons = {item.get("reason") for item in stage.stores.database.scan(INVENTORY.name)}
     assert "superseded" in reasons
-    assert stage.stores.heartbeats.kept_definitions("older") is None
+    assert stage.stores.kept.read("older") is None
 
 
 def the_scenario(stage: Stage) -> None:

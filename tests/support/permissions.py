@@ -40,11 +40,9 @@ SCHEDULER = (
         UpdateItem="rows ahead of a deployment give way, and a paused slot is made up for",
     ),
     *_table("controls", BatchGetItem="which jobs are paused"),
-    _heartbeat("GetItem", "scheduler#0", "its cursor and the definitions recorded"),
-    _heartbeat("UpdateItem", "scheduler#0", "moves the cursor, which is its heartbeat"),
-    _heartbeat("GetItem", "scheduler#0#*", "the definitions that were replaced"),
-    _heartbeat("UpdateItem", "scheduler#0#*", "keeps its definitions for the next to be compared with"),
-    _heartbeat("DeleteItem", "scheduler#0#*", "forgets definitions of long ago"),
+    _heartbeat("GetItem", "scheduler#*", "its shards' cursors, and the definitions that were replaced"),
+    _heartbeat("UpdateItem", "scheduler#*", "moves the cursor, which is its heartbeat; keeps its definitions"),
+    _heartbeat("DeleteItem", "scheduler#*", "forgets definitions of long ago, and shards that are no more"),
 )
 
 RELAY = (

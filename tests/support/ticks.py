@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -15,6 +16,7 @@ from functions.records.memory import MemoryDatabase
 from functions.records.stores import Stores
 from functions.records.tables import INVENTORY
 from functions.scheduler.settings import SchedulerSettings
+from functions.scheduler.shards import Shards
 from functions.scheduler.tick import Scheduler, TickReport
 from functions.schedules.definitions import Catchup, Definitions, Job, Pool
 from functions.schedules.slots import between
@@ -64,6 +66,11 @@ class World:
     def scheduler(self, *, of: Definitions | None = None, database: Database | None = None) -> Scheduler:
         stores = self.stores if database is None else Stores(database, skew=SKEW)
         return Scheduler(stores, of or self.definitions, self.clock, self.settings)
+
+    def shards(self, count: int, *, of: Definitions | None = None, database: Database | None = None) -> Shards:
+        """A scheduler of so many shards: `tick` says which."""
+        stores = self.stores if database is None else Stores(database, skew=SKEW)
+        return Shards(stores, of or self.definitions, self.clock, replace(self.settings, shards=count))
 
     def tick(self, at: datetime, *, delay: timedelta = timedelta(), **how: Any) -> TickReport:
         """The trigger meant for `at`, come `delay` later.  The clock never goes back."""

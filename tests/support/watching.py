@@ -15,14 +15,15 @@ from functions.monitor.reasons import Finding
 from functions.monitor.settings import MonitorSettings
 from functions.records.database import Database
 from functions.records.entries import Attempt, Completion, Ending, Hold, Outcome
-from functions.records.heartbeats import RELAY, worker_source
+from functions.records.heartbeats import RELAY, SchedulerState, worker_source
 from functions.records.incidents import Incident
 from functions.records.inventory import Row
 from functions.records.leases import Lease
 from functions.records.memory import MemoryDatabase
+from functions.records.shards import lay_out, read_schedulers
 from functions.records.stores import Stores
 from functions.schedules import slots
-from functions.schedules.definitions import BadDefinition, Definitions, Job, Pool
+from functions.schedules.definitions import BadDefinition, Definitions, Job, Pool, for_shard
 
 SKEW = timedelta(seconds=5)
 NOON = datetime(2026, 11, 29, 12, 0, tzinfo=UTC)
@@ -69,10 +70,17 @@ class Receiver:
 
 
 class World:
-    """One installation from 11:59 on.  Scheduler, relay and pool are healthy until their name is in `silent`."""
+    """One installation from 11:59 on.  Scheduler, relay and pool are healthy until their name is in `silent`;
+    of the scheduler, `scheduler#1` is one shard.
+    """
 
     def __init__(
-        self, *jobs: Job, bad: Iterable[BadDefinition] = (), forgotten: Iterable[str] = (), **settings: Any
+        self,
+        *jobs: Job,
+        bad: Iterable[BadDefinition] = (),
+        forgotten: Iterable[str] = (),
+        shards: int = 1,
+        **settings: Any,
     ) -> None:
         self.memory = MemoryDatabase()
         self.stores = Stores(self.memory, skew=SKEW)
@@ -87,18 +95,28 @@ class World:
         self.settings = MonitorSettings(skew=SKEW, **settings)
         self.silent: set[str] = set()
         self.forgotten = set(forgotten)
-        self.stores.heartbeats.first_tick(
-            cursor=self.clock.now(), version="v1", now=self.clock.now(), every_s=60, source="scheduler#0"
-        )
+        self.stores.heartbeats.first_tick(cursor=self.clock.now(), version="v1", now=self.clock.now(), every_s=60)
+        if shards > 1:
+            self.lay_out(shards)
         self.look("11:59")
 
     # --- the other roles ----------------------------------------------------------------------------------------------
 
+    def lay_out(self, shards: int) -> None:
+        """The scheduler has so many shards from now on."""
+        states, now = read_schedulers(self.stores.heartbeats).known, self.clock.now()
+        cursor = min(state.cursor for state in states)
+        assert lay_out(self.memory, states, shards, cursor=cursor, joining=[{}] * shards, since=now, now=now)
+
     def tick(self, now: datetime) -> None:
-        """Writes the rows of every slot ahead but those `forgotten`, then moves the cursor."""
-        state = self.stores.heartbeats.scheduler()
-        assert state is not None
-        for job in self.definitions.jobs.values():
+        """The shards that are not silent write every slot ahead but those `forgotten`, then move their cursors."""
+        found = read_schedulers(self.stores.heartbeats)
+        for shard, state in zip(found.shards, found.states, strict=True):
+            if state is not None and self.silent.isdisjoint({"scheduler", shard.source}):
+                self._tick(for_shard(self.definitions, shard).jobs.values(), state, now)
+
+    def _tick(self, jobs: Iterable[Job], state: SchedulerState, now: datetime) -> None:
+        for job in jobs:
             for slot in slots.between(job, state.cursor, now + LOOKAHEAD):
                 for partition in job.partitions or (None,):
                     place = f"{job.name}/{partition}" if partition else job.name

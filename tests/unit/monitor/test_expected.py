@@ -11,6 +11,7 @@ import pytest
 
 from functions.monitor.expected import holds_at, is_owed, owed
 from functions.records.heartbeats import SCHEDULER, SchedulerState
+from functions.records.shards import Schedulers
 from functions.records.unit_id import parse_unit_id
 from functions.schedules.definitions import Definitions, Job, Pool
 from tests.support.jobs import a_job
@@ -87,7 +88,7 @@ def test_what_a_clock_change_suppresses_is_not_owed():
     nightly = definitions(a_job("30 1 * * *", name="a", timezone="America/New_York"))
     units = owed(nightly, fold - timedelta(hours=2), fold, 100).units
     assert list(units) == ["a@2026-11-01T05:30:00Z"]
-    state = scheduler(fold, ("v1", fold - timedelta(days=1)))
+    state = Schedulers(states=(scheduler(fold, ("v1", fold - timedelta(days=1))),))
     assert is_owed(nightly, state, parse_unit_id("a@2026-11-01T05:30:00Z"))
     assert not is_owed(nightly, state, parse_unit_id("a@2026-11-01T06:30:00Z"))
 
@@ -132,4 +133,4 @@ def test_without_a_scheduler_nothing_is_owed():
 def test_a_single_unit_is_owed_when_it_is_a_slot_of_ours_that_the_scheduler_is_past(unit_id: str, *, is_one: bool):
     jobs = definitions(a_job("*/5 * * * *", name="a", partitions=("eu",)))
     state = scheduler(minutes(10), ("v1", minutes(-60)))
-    assert is_owed(jobs, state, parse_unit_id(unit_id)) is is_one
+    assert is_owed(jobs, Schedulers(states=(state,)), parse_unit_id(unit_id)) is is_one

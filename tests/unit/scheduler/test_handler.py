@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from functions.kit.clock import SettableClock
-from functions.scheduler.handler import BadTickError, instant_of
+from functions.scheduler.handler import BadTickError, instant_of, shard_of
 from tests.support.ticks import NOON
 
 CLOCK = SettableClock(NOON + timedelta(minutes=3, seconds=41.5))
@@ -25,3 +25,13 @@ def test_where_nobody_filled_in_the_scheduled_time_the_minute_of_the_clock_stand
 def test_an_event_without_an_instant_is_refused_with_what_to_send(event: dict[str, Any]):
     with pytest.raises(BadTickError, match="2026-11-29T"):
         instant_of(event, CLOCK)
+
+
+def test_the_event_names_the_shard_and_the_only_one_needs_no_name():
+    assert [shard_of({"shard": 2}), shard_of({})] == [2, 0]
+
+
+@pytest.mark.parametrize("shard", ["1", None, True, 1.0])
+def test_a_shard_that_is_no_number_is_refused(shard: object):
+    with pytest.raises(BadTickError, match="shard"):
+        shard_of({"shard": shard})

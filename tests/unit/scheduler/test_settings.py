@@ -23,3 +23,9 @@ def test_a_lookahead_that_a_message_cannot_be_delayed_by_is_refused(seconds: str
 def test_a_tick_that_may_write_nothing_or_never_comes_is_refused(variable: str):
     with pytest.raises(SettingError, match=variable):
         SchedulerSettings.from_env({variable: "0"})
+
+
+@pytest.mark.parametrize("shards", ["0", "17", "-1"])
+def test_more_shards_than_one_transaction_changes_are_refused(shards: str):
+    with pytest.raises(SettingError, match="SPLITSHIFT_SHARDS is out of range: write 1 to 16"):
+        SchedulerSettings.from_env({"SPLITSHIFT_SHARDS": shards})
