@@ -36,6 +36,7 @@ COMMANDS = {
     "reconcile": "reconcile",
     "audit": "audit",
     "diff": "diff",
+    "cost": "cost",
     "drill": "drill",
 }
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.infra.synthesis import Synthesis, Template
+from functions.cli.costs import StageOptions, alarm_metrics
+from tests.infra.synthesis import POOLS, Synthesis, Template
 from tests.infra.test_queues import FAILURES
 
 SWITCHES = {"splitshift-prod-scheduler-silent", "splitshift-prod-monitor-silent"}
@@ -208,3 +209,11 @@ def test_the_dashboard_shows_every_alarm_and_every_queue_of_the_stage(monitor: T
     for queue in (*FAILURES, "default", "heavy"):
         assert f'"splitshift-prod-{queue}"' in text
     assert shown[0]["type"] == "text"
+
+
+@pytest.mark.parametrize("stage", ["prod", "dev", "bare"])
+def test_the_cost_estimate_counts_the_metrics_of_the_alarms_that_are_there(synthesis: Synthesis, stage: str) -> None:
+    which = {"prod": "all", "dev": "switches", "bare": "none"}[stage]
+    made = alarms(synthesis.template(stage, "monitor")).values()
+    metrics = [one for alarm in made for one in alarm.get("Metrics", [alarm]) if "Expression" not in one]
+    assert alarm_metrics(StageOptions(alarms=which), len(POOLS)) == len(metrics)

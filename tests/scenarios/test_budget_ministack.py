@@ -7,16 +7,20 @@ import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from pathlib import Path
+from typing import Any, cast
 
+import boto3
 import pytest
 
+from functions.cli.costs import IDLE
 from functions.kit import aws
 from functions.kit.clock import SystemClock
 from functions.kit.instants import to_text
 from functions.local.provision import create_tables, delete_tables
 from functions.records.dynamo import DynamoDatabase
 from functions.records.entries import Outcome
+from functions.records.heartbeats import MONITOR
 from functions.records.inventory import Row
 from functions.records.stores import Stores
 from functions.schedules.definitions import Definitions, Pool
@@ -26,47 +30,13 @@ from functions.worker.messages import Visibility
 from functions.worker.protocol import Protocol
 from functions.worker.settings import WorkerSettings
 from functions.worker.worker import Worker
+from tests.support.jobs import a_job
+from tests.support.metering import Cost, Meter
+from tests.support.turns import a_stage
+from tests.support.turns import now as this_second
 from tests.support.worlds import SKEW, Context, Handlers, Receiver, a_charge
 
 pytestmark = pytest.mark.ministack
-
-
-@dataclass(frozen=True, kw_only=True)
-class Cost:
-    operation: str
-    write_units: float = 0
-    read_units: float = 0
-
-
-class Meter:
-    """Every call of a client, and what it consumed, indexes included; a batch of reads counts one unit per key."""
-
-    def __init__(self, client: Any) -> None:
-        self.costs: list[Cost] = []
-        self._keys = 0
-        self._events = client.meta.events
-        service: str = client.meta.service_model.service_name
-        if service == "dynamodb":
-            self._events.register("provide-client-params.dynamodb", self._ask)
-        self._events.register(f"after-call.{service}", self._add)
-
-    def _ask(self, params: dict[str, Any], **_: Any) -> dict[str, Any]:
-        self._keys = sum(len(some["Keys"]) for some in params.get("RequestItems", {}).values())
-        return params | {"ReturnConsumedCapacity": "INDEXES"}
-
-    def _add(self, model: Any, parsed: dict[str, Any], **_: Any) -> None:
-        consumed = parsed.get("ConsumedCapacity", [])
-        parts: list[dict[str, Any]] = consumed if isinstance(consumed, list) else [consumed]
-        units = sum(part["CapacityUnits"] for part in parts)
-        match model.name:
-            case "BatchGetItem":  # of which the emulator tells nothing
-                cost = Cost(operation=model.name, read_units=self._keys)
-            case "GetItem" | "Query" | "Scan":
-                cost = Cost(operation=model.name, read_units=units)
-            case _:
-                assert parts or model.service_model.service_name == "sqs", f"{model.name} tells no capacity"
-                cost = Cost(operation=model.name, write_units=units)
-        self.costs.append(cost)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,8 +126,8 @@ def installation(ministack_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> It
     yield Installation(
         stores=stores,
         worker=worker,
-        dynamodb=Meter(dynamodb),
-        sqs=Meter(ours),
+        dynamodb=Meter(dynamodb.meta.events, "dynamodb"),
+        sqs=Meter(ours.meta.events, "sqs"),
         client=mapping,
         queue_url=queue_url,
         receiver=receiver,
@@ -227,3 +197,23 @@ def test_the_meter_counts_indexes_transactions_and_missing_keys(installation: In
     assert (due.write_units, not_due.write_units) == (2, 1)
     assert batch.read_units == 2
     assert query.read_units > 0
+
+
+def test_an_idle_minute_of_each_role_is_what_the_cost_estimate_says(
+    ministack_endpoint: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", ministack_endpoint)
+    never = a_job("0 0 29 2 *", name="charge")
+    with a_stage(tmp_path, "http://127.0.0.1:9", [never], monkeypatch) as stage:
+        now, minute = this_second(), timedelta(minutes=1)
+        trailing = {"cursor": to_text(now - 3 * minute), "due": to_text(now - 3 * minute)}
+        covered = trailing | {"since": to_text(now - 60 * minute)}
+        stage.stores.heartbeats.beat(MONITOR, now=now - minute, every_s=60, covered=covered)
+        meter = Meter(cast("Any", boto3.DEFAULT_SESSION).events, "dynamodb")
+        stage.tick()  # the first of an installation writes more
+        for name, turn in (("ticks", stage.tick), ("sweeps", stage.sweep), ("passes", stage.watch)):
+            meter.costs.clear()
+            turn()
+            assert meter.writes == IDLE[name].writes, name
+            # The monitor's window ends in the minute that has begun.
+            assert IDLE[name].reads - 9 <= meter.reads <= IDLE[name].reads + 9, (name, meter.reads)
