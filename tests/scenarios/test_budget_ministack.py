@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -210,8 +211,12 @@ def test_an_idle_minute_of_each_role_is_what_the_cost_estimate_says(
         covered = trailing | {"since": to_text(now - 60 * minute)}
         stage.stores.heartbeats.beat(MONITOR, now=now - minute, every_s=60, covered=covered)
         meter = Meter(cast("Any", boto3.DEFAULT_SESSION).events, "dynamodb")
-        stage.tick()  # the first of an installation writes more
-        for name, turn in (("ticks", stage.tick), ("sweeps", stage.sweep), ("passes", stage.watch)):
+        stage.tick(now)  # the first of an installation writes more
+        for name, turn in (
+            ("ticks", partial(stage.tick, now + minute)),
+            ("sweeps", stage.sweep),
+            ("passes", stage.watch),
+        ):
             meter.costs.clear()
             turn()
             assert meter.writes == IDLE[name].writes, name
