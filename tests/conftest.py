@@ -9,6 +9,7 @@ import pytest
 
 from functions.local.emulator import Emulator
 from tests.support import ministack
+from tests.support.demo import Demo, run
 from tests.support.isolation import isolate
 
 if TYPE_CHECKING:
@@ -52,3 +53,9 @@ def ministack_python() -> Path:
         if os.environ.get("SPLITSHIFT_TESTS_NEED_MINISTACK") == "1":
             pytest.fail(sentence, pytrace=False)
         pytest.skip(sentence)
+
+
+@pytest.fixture(scope="session")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Demo:
+    """As it went; it takes half a minute."""
+    return run(tmp_path_factory.mktemp("demo"))

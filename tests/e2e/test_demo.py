@@ -4,25 +4,17 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 import time
 
 import pytest
 
 from tests.support import readme
-
-
-@pytest.fixture(scope="module")
-def ran() -> tuple[subprocess.CompletedProcess[str], float]:
-    command = [sys.executable, "-c", "from functions.cli.main import main; main()", "demo", "--json"]
-    began = time.monotonic()
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=170, check=False)
-    return ended, time.monotonic() - began
+from tests.support.demo import COMMAND, Demo
 
 
 @pytest.mark.slow
-def test_demo_shows_one_effect_per_unit_one_alert_and_what_cron_does(ran):
-    ended, _ = ran
+def test_demo_shows_one_effect_per_unit_one_alert_and_what_cron_does(demo: Demo):
+    ended = demo.ended
     assert ended.returncode == 0, ended.stderr[-3000:]
     report = json.loads(ended.stdout)
     ordinary, duplicate, silence = report["drills"]
@@ -35,8 +27,8 @@ def test_demo_shows_one_effect_per_unit_one_alert_and_what_cron_does(ran):
 
 
 @pytest.mark.slow
-def test_demo_tells_the_story_that_the_readme_shows(ran):
-    ended, _ = ran
+def test_demo_tells_the_story_that_the_readme_shows(demo: Demo):
+    ended = demo.ended
     shown = readme.block_of("demo", readme.README.read_text())
     told = [readme.shape(line) for line in ended.stderr.rstrip().splitlines()]
     # The alert may come before or after the takeover, by where the monitor's turn falls.
@@ -45,9 +37,8 @@ def test_demo_tells_the_story_that_the_readme_shows(ran):
 
 @pytest.mark.slow
 def test_demo_says_its_first_line_within_two_seconds():
-    command = [sys.executable, "-c", "from functions.cli.main import main; main()", "demo"]
     began = time.monotonic()
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    process = subprocess.Popen(COMMAND, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     assert process.stdout is not None
     try:
         line = process.stdout.readline()

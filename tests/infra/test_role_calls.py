@@ -4,7 +4,7 @@ synthesised policies allow it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
 
 import pytest
@@ -16,11 +16,13 @@ from tests.infra.policies import Stage as Synthesised
 from tests.infra.synthesis import Synthesis
 from tests.support import probes
 from tests.support.calls import Call
+from tests.support.demo import Demo
 from tests.support.everything import the_jobs, the_scenario
 from tests.support.permissions import PERMISSIONS, Permission
 from tests.support.turns import a_stage
 
 Calls = Mapping[Call, int]
+ROLES = {"scheduler", "relay", "worker", "monitor"}
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +76,19 @@ def test_each_role_makes_the_calls_of_its_permissions_and_no_others(
 def test_the_policies_of_a_stage_allow_every_call_that_a_role_made(
     calls: Calls, synthesis: Synthesis, engine: Engine, name: str
 ) -> None:
-    stage = Synthesised(name, synthesis)
+    assert refused(calls, Synthesised(name, synthesis), engine) == []
+
+
+@pytest.mark.slow
+def test_the_policies_allow_every_call_of_the_drills(demo: Demo, synthesis: Synthesis, engine: Engine) -> None:
+    assert demo.ended.returncode == 0, demo.ended.stderr[-3000:]
+    by_roles = [call for call in demo.calls if call.role in ROLES]
+    assert {call.role for call in by_roles} == ROLES
+    assert Call(role="worker", action="dynamodb:ConditionCheckItem", resource="completions") in by_roles, "a takeover"
+    assert refused(by_roles, Synthesised("prod", synthesis), engine) == []
+
+
+def refused(calls: Iterable[Call], stage: Synthesised, engine: Engine) -> list[tuple[Request, Verdict]]:
     made = [as_granted(call) for call in calls if not of_loop_mode_only(call.action, call.key)]
     requests = [
         Request(
@@ -86,7 +100,7 @@ def test_the_policies_of_a_stage_allow_every_call_that_a_role_made(
         for function, one in made
     ]
     said = engine.judge(requests, principals=stage.principals, resource_policies=stage.resource_policies)
-    assert [(one, verdict) for one, verdict in said.items() if verdict is not Verdict.ALLOWED] == []
+    return [(one, verdict) for one, verdict in said.items() if verdict is not Verdict.ALLOWED]
 
 
 def as_granted(call: Call) -> tuple[str, Granted]:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, cast
 
 import boto3
 
-from functions.records.tables import HEARTBEATS, TABLES
+from functions.records.tables import HEARTBEATS
 
 # IAM knows no batches of messages, and judges each write of a transaction by its own action.
 _ACTIONS = {
@@ -44,15 +46,69 @@ class _Meanwhile:
     left: int
 
 
+@dataclass(frozen=True)
+class Resources:
+    """A stage's, by names that are this project's with the stage's before them."""
+
+    stage: str
+
+    def calls(self, role: str, service: str, operation: str, params: Parameters) -> Iterator[Call]:
+        """What one call asks IAM for, one for each item of a batch or transaction."""
+        for part, resource, key in self._parts(operation, params):
+            action = f"{service.removesuffix('streams')}:{_ACTIONS.get(part, part)}"
+            yield Call(role=role, action=action, resource=resource, key=key)
+
+    def _parts(self, operation: str, params: Parameters) -> Iterator[tuple[str, str, str]]:
+        if operation == "TransactWriteItems":
+            for item in params["TransactItems"]:
+                for kind, part in item.items():
+                    yield _TRANSACTED[kind], self._own(part["TableName"]), self._key(part)
+        elif operation == "BatchGetItem":
+            for physical, asked in params["RequestItems"].items():
+                for key in asked["Keys"]:
+                    yield operation, self._own(physical), self._key({"TableName": physical, "Key": key})
+        else:
+            yield operation, self._resource(params), self._key(params)
+
+    def _resource(self, params: Parameters) -> str:
+        if "TableName" in params:
+            index = params.get("IndexName")
+            return self._own(params["TableName"]) + (f"/{index}" if index else "")
+        if "QueueUrl" in params:
+            return f"queue {self._own(params['QueueUrl'].rpartition('/')[2])}"
+        if "TopicArn" in params:
+            return f"topic {self._own(params['TopicArn'].rpartition(':')[2])}"
+        if "StreamArn" in params:
+            return f"{self._own(params['StreamArn'].split('/')[1])}/stream"
+        return "the shard of an iterator" if "ShardIterator" in params else "*"
+
+    def _key(self, params: Parameters) -> str:
+        if self._own(params.get("TableName", "")) != HEARTBEATS.name:
+            return ""
+        keyed = params.get("Key") or params.get("Item") or {}
+        return str(keyed.get(HEARTBEATS.hash_key, {}).get("S", "any"))
+
+    def _own(self, physical: str) -> str:
+        return physical.removeprefix(f"splitshift-{self.stage}-")
+
+
+def recorded(file: Path, stage: str) -> set[Call]:
+    """Of every process that wrote there, by recording/sitecustomize.py."""
+    made = (json.loads(line) for line in file.read_text().splitlines())
+    resources = Resources(stage)
+    return {
+        call for one in made for call in resources.calls(one["role"], one["service"], one["operation"], one["params"])
+    }
+
+
 class Recorder:
     """Notes the calls of the role whose turn it is; those of nobody's turn (the test's own) are let by.
 
     One role at a time: a thread of its own that outlived its turn would be booked on the next, and be seen there.
     """
 
-    def __init__(self, settings: Mapping[str, str], queues: Mapping[str, str]) -> None:
-        self._tables = {settings[table.variable]: table.name for table in TABLES}
-        self._queues = {url: name for name, url in queues.items()}
+    def __init__(self, stage: str) -> None:
+        self._resources = Resources(stage)
         self._role: str | None = None
         self.calls: dict[Call, int] = {}
         self._meanwhile: _Meanwhile | None = None
@@ -84,10 +140,7 @@ class Recorder:
     def _note(self, params: dict[str, Any], model: Any, **_: Any) -> None:
         if self._role is None:
             return
-        service = str(model.service_model.service_name).removesuffix("streams")
-        for operation, resource, key in self._parts(model.name, params):
-            action = f"{service}:{_ACTIONS.get(operation, operation)}"
-            call = Call(role=self._role, action=action, resource=resource, key=key)
+        for call in self._resources.calls(self._role, model.service_model.service_name, model.name, params):
             self.calls[call] = self.calls.get(call, 0) + 1
             self._let_happen(call, params)
 
@@ -104,34 +157,3 @@ class Recorder:
             waiting.do()
         finally:
             self._role = role
-
-    def _parts(self, operation: str, params: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
-        """What one call asks for: operation, resource and key, one for each item of a batch or transaction."""
-        if operation == "TransactWriteItems":
-            for item in params["TransactItems"]:
-                for kind, part in item.items():
-                    yield _TRANSACTED[kind], self._tables[part["TableName"]], self._key(part)
-        elif operation == "BatchGetItem":
-            for physical, asked in params["RequestItems"].items():
-                for key in asked["Keys"]:
-                    yield operation, self._tables[physical], self._key({"TableName": physical, "Key": key})
-        else:
-            yield operation, self._resource(params), self._key(params)
-
-    def _resource(self, params: dict[str, Any]) -> str:
-        if "TableName" in params:
-            index = params.get("IndexName")
-            return self._tables[params["TableName"]] + (f"/{index}" if index else "")
-        if "QueueUrl" in params:
-            return f"queue {self._queues[params['QueueUrl']]}"
-        if "TopicArn" in params:
-            return f"topic {params['TopicArn'].rpartition('-')[2]}"
-        if "StreamArn" in params:
-            return f"{self._tables[params['StreamArn'].split('/')[1]]}/stream"
-        return "the shard of an iterator" if "ShardIterator" in params else "*"
-
-    def _key(self, params: dict[str, Any]) -> str:
-        if self._tables.get(params.get("TableName", "")) != HEARTBEATS.name:
-            return ""
-        keyed = params.get("Key") or params.get("Item") or {}
-        return str(keyed.get(HEARTBEATS.hash_key, {}).get("S", "any"))

@@ -154,7 +154,8 @@ def a_stage(folder: Path, receiver_url: str, jobs: list[Job], monkeypatch: pytes
     """A stage of its own on the emulator that AWS_ENDPOINT_URL names, and the roles' environment in this process."""
     definitions = folder / "definitions.json"
     definitions.write_text(json.dumps(document(*jobs)))
-    settings = install(f"calls-{uuid.uuid4().hex[:8]}", ["default"], receiver_url)
+    name = f"calls-{uuid.uuid4().hex[:8]}"
+    settings = install(name, ["default"], receiver_url)
     queue = json.loads(settings["SPLITSHIFT_QUEUES"])["default"]
     of_stage = {
         "SPLITSHIFT_DEFINITIONS": str(definitions),
@@ -164,7 +165,7 @@ def a_stage(folder: Path, receiver_url: str, jobs: list[Job], monkeypatch: pytes
     }
     for variable, value in (settings | of_stage).items():
         monkeypatch.setenv(variable, value)
-    recorder = Recorder(settings, {"default": queue, "relay-failures": settings["SPLITSHIFT_RELAY_FAILURE_QUEUE"]})
+    recorder = Recorder(name)
     _forget()
     try:
         with recorder.listening():
