@@ -62,14 +62,15 @@ def decide(stage: Stage, records: UnitRecords, effect: str, verdict: Verdict, no
 
     Raises NothingToDecideError.
     """
-    row = _row(records, stage.clock.now())
+    row = open_row(records, stage.clock.now())
     review = _answer(stage, row, effect, verdict, note)
     # The same request however often the command is repeated: a second one changes nothing.
     stage.stores.inventory.trigger(row.unit_id, f"review-{review.number:04d}")
     return review
 
 
-def _row(records: UnitRecords, now: datetime) -> Row:
+def open_row(records: UnitRecords, now: datetime) -> Row:
+    """The row of a unit that has not ended.  Raises NothingToDecideError."""
     if not isinstance(records.row, Row):
         raise NothingToDecideError(f"{records.unit_id} has no row that can be read: there is nothing to go on with")
     if records.journal.completion is not None:

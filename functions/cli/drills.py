@@ -193,7 +193,7 @@ class _Drill:
             unit = UnitId(job=job.name, partition=partition, slot=now, origin="drill")
             # Another drill of this second is another unit: its faults and counts are not ours.
             if self._stage.stores.inventory.read(str(unit)) is None:
-                return replace(row_of(self._stage, job, unit, "drill"), triggers=frozenset())
+                return replace(row_of(self._stage, job, unit, "drill"), triggers=frozenset(), needs_review=False)
             now += timedelta(seconds=1)
 
     def ask(self) -> None:

@@ -32,6 +32,8 @@ COMMANDS = {
     "backfill": "backfill",
     "pause": "pause",
     "resume": "resume",
+    "approve": "approve",
+    "reject": "reject",
     "decide": "decide",
     "reconcile": "reconcile",
     "audit": "audit",

@@ -93,6 +93,7 @@ def row_of(stage: Stage, job: Job, unit: UnitId, origin: str, payload: Mapping[s
         pool=job.pool,
         origin=origin,
         payload=job.payload if payload is None else payload,
+        needs_review=job.needs_review,
         definition=stage.definitions.version,
         triggers=frozenset({uuid.uuid4().hex}),
         created_at=now,

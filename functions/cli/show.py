@@ -79,6 +79,8 @@ def tell(stage: Stage, page: UnitPage) -> None:
     _tell_entries(page)
     for hold in open_holds(page):
         _ask(stage, page, hold)
+    if state is State.NEEDS_REVIEW:
+        _ask_approval(stage, page)
 
 
 def _wrapped(text: str, hang: int = 0) -> None:
@@ -175,8 +177,20 @@ def _ask(stage: Stage, page: UnitPage, hold: Hold) -> None:
     called = f" at about {to_text(hold.called_at)}" if hold.called_at else ""
     click.echo()
     _wrapped(f"Question: did {plain(hold.effect)} reach its receiver?  Look there for key {plain(hold.key)}{called}.")
-    where_ = "" if stage.local else f" --stage {shlex.quote(stage.name)}"
+    where_ = _where(stage)
     for verdict, answer in _ANSWERS.items():
         unit_and_effect = f"{shlex.quote(page.records.unit_id)} {shlex.quote(hold.effect)}"
         # Not wrapped: a command is copied as it stands.
         click.echo(f'  {answer:<12}splitshift decide {unit_and_effect} {verdict}{where_} --note "…"')
+
+
+def _ask_approval(stage: Stage, page: UnitPage) -> None:
+    click.echo()
+    _wrapped("Question: may it run?  It does not before somebody approves it.")
+    for answer, word in (("it may", "approve"), ("it may not", "reject")):
+        unit = shlex.quote(page.records.unit_id)
+        click.echo(f'  {answer:<12}splitshift {word} {unit}{_where(stage)} --note "…"')
+
+
+def _where(stage: Stage) -> str:
+    return "" if stage.local else f" --stage {shlex.quote(stage.name)}"

@@ -29,6 +29,7 @@ _HEADLINES = {
     Reason.WORKER_LOST: "lost its worker",
     Reason.FAILED: "failed",
     Reason.NEEDS_DECISION: "needs a decision",
+    Reason.NEEDS_REVIEW: "waits for approval",
     Reason.BAD_DEFINITION: "has a bad definition",
     Reason.HEARTBEAT: "is silent",
     Reason.DEFINITIONS_DIFFER: "works by other definitions than the monitor",

@@ -17,6 +17,7 @@ class Reason(StrEnum):
     WORKER_LOST = "worker_lost"  # an attempt died
     FAILED = "failed"  # the last attempt failed
     NEEDS_DECISION = "needs_decision"  # an effect that nobody knows the outcome of
+    NEEDS_REVIEW = "needs_review"  # a unit that waits for approval longer than it should
     BAD_DEFINITION = "bad_definition"  # no role acts on it
     HEARTBEAT = "heartbeat"  # a role is silent
     DEFINITIONS_DIFFER = "definitions_differ"  # scheduler and monitor were deployed apart
@@ -31,6 +32,7 @@ OF_UNITS = frozenset(
         Reason.WORKER_LOST,
         Reason.FAILED,
         Reason.NEEDS_DECISION,
+        Reason.NEEDS_REVIEW,
     }
 )
 # A fact about a unit is told once.  Only a hold may come again: another effect, another question.

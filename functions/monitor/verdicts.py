@@ -20,10 +20,13 @@ from functions.records.inventory import Row
 from functions.records.leases import Lease
 from functions.records.unit_id import BadUnitIdError, UnitId, parse_unit_id
 from functions.schedules.model import Job
+from functions.schedules.rules import DAY_S
 
 # For a unit whose definition is gone: what a job has that says nothing about them.
 _START_GRACE_S = 300
 _COMPLETE_WITHIN_S = 4_200
+# After these there is nothing to approve any more.
+_ANSWERS = frozenset({Verdict.APPROVE, Verdict.REJECT, Verdict.ABANDON, Verdict.CANCEL})
 _LOUDNESS = {"info": 0, TICKET: 1, PAGE: 2}
 
 
@@ -72,9 +75,17 @@ class Case:
     def promised_by(self) -> datetime | None:
         """The clock of the promise stands still while the job is paused."""
         within = timedelta(seconds=self.job.complete_within_s if self.job else _COMPLETE_WITHIN_S)
-        if self.run_at is None:
+        ready_at = self.ready_at
+        if ready_at is None:
             return None
-        return self.run_at + within if self.control is None else self.control.running(self.run_at, within)
+        return ready_at + within if self.control is None else self.control.running(ready_at, within)
+
+    @property
+    def ready_at(self) -> datetime | None:
+        """Its run_at; where a person has to approve it, not before they answered."""
+        asked = self.row is not None and self.row.needs_review
+        answered = [one.at for one in self.evidence.journal.reviews if asked and one.verdict in _ANSWERS]
+        return max([self.run_at, *answered[:1]]) if self.run_at else None
 
     @property
     def severity(self) -> str:
@@ -120,8 +131,8 @@ def findings(case: Case, now: datetime, skew: timedelta) -> Iterator[Finding]:
     holds = case.evidence.journal.open_holds
     if holds:
         yield _found(case, Reason.NEEDS_DECISION, _question(holds[0]))
-    elif case.is_open and not _paused(case, now) and not _waits_for_approval(case):
-        yield from _late(case, now, skew)
+    elif case.is_open and not _paused(case, now):
+        yield from _unapproved(case, now, skew) if _waits_for_approval(case) else _late(case, now, skew)
 
 
 def resolution(incident: Incident, case: Case) -> str | None:
@@ -134,9 +145,17 @@ def resolution(incident: Incident, case: Case) -> str | None:
             return "it has started"
         case Reason.NOT_STARTED if case.row is not None and case.row.state == "suppressed":
             return "it is not to run any more"
+        case Reason.NEEDS_REVIEW if completion is None and not _waits_for_approval(case):
+            return "a person answered"
         case Reason.NEEDS_DECISION if completion is None and not case.evidence.journal.open_holds:
             return "a person decided"
-        case Reason.NOT_COMPLETE | Reason.WORKER_LOST | Reason.NEEDS_DECISION | Reason.MISSED_TRIGGER:
+        case (
+            Reason.NOT_COMPLETE
+            | Reason.WORKER_LOST
+            | Reason.NEEDS_DECISION
+            | Reason.NEEDS_REVIEW
+            | Reason.MISSED_TRIGGER
+        ):
             return None if completion is None else f"it ended: {completion.outcome}, {to_text(completion.finished)}"
         case _:
             return None
@@ -193,7 +212,7 @@ def _dead_attempts(case: Case, now: datetime, skew: timedelta) -> list[str]:
 
 
 def _late(case: Case, now: datetime, skew: timedelta) -> Iterator[Finding]:
-    lease, run_at, promised_by = case.evidence.lease, case.run_at, case.promised_by
+    lease, run_at, promised_by = case.evidence.lease, case.ready_at, case.promised_by
     if run_at is None or promised_by is None:
         return
     live = lease is not None and not lease.expired(now, skew)
@@ -232,9 +251,17 @@ def _why_late(case: Case, *, live: bool) -> str:
 
 
 def _waits_for_approval(case: Case) -> bool:
+    """No worker touches it before a person has answered, whichever way."""
     if case.row is None or not case.row.needs_review:
         return False
-    return all(review.verdict is not Verdict.APPROVE for review in case.evidence.journal.reviews)
+    return all(review.verdict not in _ANSWERS for review in case.evidence.journal.reviews)
+
+
+def _unapproved(case: Case, now: datetime, skew: timedelta) -> Iterator[Finding]:
+    within = timedelta(seconds=case.job.review_within_s if case.job else DAY_S)
+    if case.run_at is not None and now > case.run_at + within + skew:
+        detail = f"due at {to_text(case.run_at)}; it does not run before somebody approves it"
+        yield _found(case, Reason.NEEDS_REVIEW, detail)
 
 
 def _why_failed(completion: Completion) -> str:

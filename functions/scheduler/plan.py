@@ -158,6 +158,7 @@ class _Planner:
             state="due" if decision.reason is None else "suppressed",
             reason=decision.reason,
             payload=job.payload,
+            needs_review=job.needs_review,
             definition=self._version,
             created_at=window.clock,
             tick=window.now,

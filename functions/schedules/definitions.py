@@ -160,6 +160,8 @@ def _job(name: str, raw: object, pools: Mapping[str, Pool], pool_reasons: Mappin
         overlap=fields.one_of("overlap", "queue", "skip", "allow", "cancel_running"),
         lock=rules.lock(fields.take("lock", str)),
         catchup=_catchup(Fields(fields.table("catchup"))),
+        needs_review=fields.take("needs_review", bool),
+        review_within_s=fields.number("review_within_s"),
         severity=fields.one_of("severity", "page", "ticket", "info"),
         owner=rules.text(fields.take("owner", str)),
         description=rules.text(fields.take("description", str), 1000),

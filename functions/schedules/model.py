@@ -71,6 +71,9 @@ class Job:
     lock: str = ""
     """Template with `{job}` and `{partition}`; empty means job and partition."""
     catchup: Catchup = dataclasses.field(default_factory=Catchup)
+    needs_review: bool = False
+    review_within_s: int = rules.DAY_S
+    """How long after run_at a person may take to approve a unit before somebody is told."""
     severity: Literal["page", "ticket", "info"] = "ticket"
     owner: str
     description: str = ""

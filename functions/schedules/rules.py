@@ -36,6 +36,7 @@ RANGES: Mapping[str, tuple[int, int]] = {
     "start_deadline_s": (1, YEAR_S),
     "lease_s": (15, 15 * 60),
     "window_s": (60, YEAR_S),
+    "review_within_s": (60, YEAR_S),
     "max": (1, 10_000),
     "timeout_s": (30, 15 * 60),
     "memory": (128, 10_240),

@@ -150,14 +150,16 @@ def test_a_unit_that_waited_for_the_end_of_a_pause_has_its_grace_to_start_from_t
     assert (("not_started", T) in world.receiver.opened) is told
 
 
-def test_a_unit_that_waits_for_a_person_is_not_told_to_be_late_until_it_is_approved():
+def test_a_unit_that_waits_for_a_person_is_not_told_to_be_late_until_after_it_is_approved():
     world = World()
     asked = world.row(HOURLY, NOON, NOON, unit_id="hourly@2026-11-29T12:00:00Z~manual", needs_review=True)
     world.look_each_minute("12:00", "12:40")
     assert world.receiver.got == []
     review = Review(number=1, verdict=Verdict.APPROVE, by="ann", at=at("12:40"))
     world.stores.completions.review(asked, review, 4_000_000_000)
-    world.look("12:41")
+    world.look_each_minute("12:41", "12:44")
+    assert world.receiver.got == []
+    world.look_each_minute("12:45", "12:46")
     assert world.receiver.opened == [("not_started", asked)]
 
 

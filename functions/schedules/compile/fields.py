@@ -58,14 +58,6 @@ def _name(what: str) -> PlainValidator:
     return PlainValidator(lambda value: rules.name(value, what), json_schema_input_type=_NAME)
 
 
-def _no_review(value: object) -> bool:
-    if not isinstance(value, bool):
-        raise Refused(f"must be true or false, not {shown(value)}", "write true or false, without quotes")
-    if value:
-        raise Refused("true is not yet supported", "leave it out")
-    return value
-
-
 def _one_failure(value: object) -> int:
     if value != 1 or isinstance(value, bool):
         raise Refused(f"{shown(value)} is not yet supported", "write 1 or leave it out")
@@ -154,6 +146,12 @@ class CatchupFields(_Table):
     """Which comes first."""
 
 
+class Review(_Table):
+    within: Annotated[int, _seconds("review_within_s")] = rules.DAY_S
+    """How long after it is due a unit may wait for approval before somebody is told."""
+    by: Annotated[None, _not_yet] = None
+
+
 class Alert(_Table):
     failures: Annotated[int, PlainValidator(_one_failure, json_schema_input_type=Literal[1])] = 1
     """So many final failures of units..."""
@@ -212,9 +210,9 @@ class JobFields(_Table):
     lock: Annotated[str, PlainValidator(rules.lock, json_schema_input_type=str)] = ""
     """What must not run twice at once; {job} and {partition} are filled in.  Without it: job and partition."""
     catchup: CatchupFields = CatchupFields()
-    needs_review: Annotated[bool, PlainValidator(_no_review, json_schema_input_type=Literal[False])] = False
-    """Whether a person must approve each unit."""
-    review: Annotated[None, _not_yet] = None
+    needs_review: bool = False
+    """Whether a person must approve each unit before it runs."""
+    review: Review = Review()
     severity: Annotated[str, _choice("page", "ticket", "info")] = "ticket"
     """How loudly people are told."""
     alert: Alert = Alert()

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 M = TypeVar("M", bound=BaseModel)
 
-_MERGED = ("retries", "catchup", "alert")
+_MERGED = ("retries", "catchup", "review", "alert")
 _REQUIRED = {
     "schedule": 'write schedule = "0 2 * * *"',
     "run": 'write run = "module:function"',
@@ -129,8 +129,8 @@ def _job(name: str, fields: JobFields) -> Job:
     retries, catchup = fields.retries, fields.catchup
     derived = fields.start_grace + retries.attempts * (fields.max_duration + retries.backoff_max) + fields.grace
     same = (
-        "timezone starts ends dst_gap dst_fold run payload partitions pool permissions drill overlap lock severity "
-        "owner description tags stages enabled"
+        "timezone starts ends dst_gap dst_fold run payload partitions pool permissions drill overlap lock needs_review "
+        "severity owner description tags stages enabled"
     )
     return Job(
         name=name,
@@ -145,6 +145,7 @@ def _job(name: str, fields: JobFields) -> Job:
         complete_within_s=derived if fields.complete_within is None else fields.complete_within,
         start_deadline_s=fields.start_deadline,
         lease_s=fields.lease,
+        review_within_s=fields.review.within,
         catchup=Catchup(policy=catchup.policy, window_s=catchup.window, max=catchup.max, order=catchup.order),
         runbook=fields.runbook.replace("{job}", name),
         **{key: getattr(fields, key) for key in same.split()},

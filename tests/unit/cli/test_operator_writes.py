@@ -35,7 +35,7 @@ schedule = "0 3 * * *"
 run      = "work:main"
 owner    = "infra"
 """
-NEW = ("report", "units", "retry", "cancel", "backfill", "pause", "resume", "diff")
+NEW = ("report", "units", "retry", "cancel", "approve", "reject", "backfill", "pause", "resume", "diff")
 
 
 @pytest.fixture

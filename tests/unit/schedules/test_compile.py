@@ -97,7 +97,8 @@ def test_every_field_reaches_the_definitions_as_it_was_written(project: Project)
         dst_gap = "skip"
         dst_fold = "both"
         spread = "45m"
-        needs_review = false
+        needs_review = true
+        review = { within = "20h" }
         alert = { failures = 1, of = 1 }
         """
     )
@@ -124,6 +125,7 @@ def test_every_field_reaches_the_definitions_as_it_was_written(project: Project)
     assert (job.attempts, job.backoff_s, job.backoff_max_s) == (5, 60, 1800)
     assert (job.dst_gap, job.dst_fold, job.spread_s) == ("skip", "both", 2700)
     assert (job.max_duration_s, job.start_grace_s, job.grace_s, job.complete_within_s) == (240, 120, 180, 14_400)
+    assert (job.needs_review, job.review_within_s) == (True, 72_000)
     assert (job.start_deadline_s, job.lease_s, job.drill, job.enabled) == (3600, 15, True, False)
     assert (job.payload, job.partitions) == ({"tenant": 7, "list": ["a", 1.5, True]}, ("eu", "us"))
     assert (job.pool, job.permissions) == ("heavy", ("s3:GetObject arn:aws:s3:::invoices/*",))
@@ -212,8 +214,6 @@ def test_every_catch_up_policy_is_compiled_and_read_back(project: Project, polic
         "budget = { usd = 5 }",
         "budget_daily = { usd = 5 }",
         "expect = { rows = 1 }",
-        "needs_review = true",
-        'review = { within = "20h" }',
         'review = { by = ["ann"] }',
         "alert = { failures = 2 }",
         "alert = { of = 2 }",

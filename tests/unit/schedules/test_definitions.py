@@ -47,6 +47,8 @@ BAD: Mapping[str, Any] = {
     "overlap": ["replace", 5],
     "lock": ["{owner}", "a b", "x-{partition}"],
     "catchup": [{"policy": "some", "window_s": 60, "max": 1, "order": "oldest"}, {"policy": "latest"}, None],
+    "needs_review": ["yes", None],
+    "review_within_s": [59, 10**30],
     "severity": ["urgent"],
     "drill": [1, "yes"],
     "enabled": [None],

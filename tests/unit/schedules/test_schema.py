@@ -39,7 +39,7 @@ def test_every_job_of_the_readme_is_right_by_the_schema() -> None:
 
 def test_the_schema_knows_every_field_that_is_not_refused_and_explains_it() -> None:
     job = jobs_schema()["$defs"]["Job"]["properties"]
-    refused = {"invoke", "watch", "review", "budget", "budget_daily", "expect"}
+    refused = {"invoke", "watch", "budget", "budget_daily", "expect"}
     assert set(job) == set(JobFields.model_fields) - refused
     assert [name for name, field in job.items() if "description" not in field and "$ref" not in field] == []
 
@@ -65,7 +65,7 @@ def test_defaults_are_shown_as_a_person_writes_them() -> None:
         'catchup = { policy = "latest", window = "1d12h" }',
         'partitions = ["eu", "us"]\npayload = { a = [1, { b = 2 }] }',
         'severity = "page"\ndrill = true\nenabled = false',
-        "alert = { failures = 1 }\nneeds_review = false",
+        'alert = { failures = 1 }\nneeds_review = true\nreview = { within = "20h" }',
     ],
 )
 def test_what_check_accepts_the_schema_accepts(line: str, tmp_path: Path) -> None:
@@ -89,7 +89,8 @@ def test_what_check_accepts_the_schema_accepts(line: str, tmp_path: Path) -> Non
         "retries = { attempts = 21 }",
         "retries = { tries = 2 }",
         'drill = "yes"',
-        "needs_review = true",
+        'needs_review = "yes"',
+        'review = { within = "soon" }',
         "watch = true",
         "payload = 1",
     ],
