@@ -82,7 +82,7 @@ def test_definitions_hold_from_after_their_recording_until_the_next(at: datetime
     assert holds_at(state, version, at) is holds
 
 
-def test_what_a_clock_change_suppresses_is_not_owed():
+def test_f08_what_a_clock_change_suppresses_is_not_owed():
     """F08"""
     fold = datetime(2026, 11, 1, 6, 30, tzinfo=UTC)
     nightly = definitions(a_job("30 1 * * *", name="a", timezone="America/New_York"))
@@ -93,7 +93,7 @@ def test_what_a_clock_change_suppresses_is_not_owed():
     assert not is_owed(nightly, state, parse_unit_id("a@2026-11-01T06:30:00Z"))
 
 
-def test_a_schedule_that_is_over_owes_nothing():
+def test_f08_a_schedule_that_is_over_owes_nothing():
     """F08"""
     ended = definitions(a_job("cron(0 0 1 1 ? 2026)", name="a"), a_job("0 0 * * *", name="b", ends=minutes(-60)))
     assert owed(ended, NOON, NOON + timedelta(days=800), 100).units == {}
@@ -104,7 +104,7 @@ ROWS = json.loads((Path(__file__).parents[1] / "schedules" / "cron_instants.json
 
 @pytest.mark.parametrize("gap", ["run", "skip"])
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row["name"])
-def test_what_is_owed_over_a_clock_change_is_what_the_schedule_runs(row: dict[str, Any], gap: str):
+def test_f08_what_is_owed_over_a_clock_change_is_what_the_schedule_runs(row: dict[str, Any], gap: str):
     """F08, over the cases of A01 to A15"""
     jobs = definitions(a_job(row["schedule"], name="a", timezone=row["timezone"], dst_gap=gap))
     after, until = datetime.fromisoformat(row["after"]), datetime.fromisoformat(row["until"])
