@@ -45,7 +45,16 @@ _ON_ONE_ITEM = {
 LIST_STREAMS = "dynamodb:ListStreams"
 """Not judged: it has no resource in AWS's service reference, a table's streams in DynamoDB's developer guide."""
 FUNCTIONS = ("scheduler", "relay", "monitor", *(f"worker-{pool}" for pool in POOLS))
-ROWS = (SCHEDULER, f"{SCHEDULER}#v1", ENDED_JOBS, RELAY, MONITOR, *map(worker_source, POOLS), *sorted(LOOP_MODE_ROWS))
+ROWS = (
+    SCHEDULER,
+    "scheduler#1",
+    f"{SCHEDULER}#v1",
+    ENDED_JOBS,
+    RELAY,
+    MONITOR,
+    *map(worker_source, POOLS),
+    *sorted(LOOP_MODE_ROWS),
+)
 _QUEUES = (
     *POOLS,
     *(f"{pool}-dead" for pool in POOLS),
