@@ -27,6 +27,7 @@ from functions.cli.listing import open_units, zone_of
 from functions.cli.stage import Stage, find_stage, stage_options
 from functions.kit.errors import FinalError
 from functions.kit.instants import to_text
+from functions.records.shards import read_schedulers
 from functions.records.states import FINISHED
 from functions.records.unit_id import parse_unit_id
 from functions.records.units import read_units
@@ -85,11 +86,10 @@ def command(
 
 def worked_by(stage: Stage) -> Definitions:
     """What the stage's scheduler works by, as far as it keeps it.  Raises NotKeptError."""
-    state = stage.stores.heartbeats.scheduler()
-    if state is None or not state.versions:
+    version = read_schedulers(stage.stores.heartbeats).version
+    if version is None:
         raise NotKeptError(f"the scheduler of {stage.name} has not ticked yet: there is nothing to compare with")
-    version = state.versions[0][0]
-    kept = stage.stores.heartbeats.kept_definitions(version)
+    kept = stage.stores.kept.read(version)
     try:
         if kept is not None:
             return Definitions(version=version, jobs=unpacked(kept), pools={})

@@ -108,7 +108,7 @@ def test_where_the_scheduler_keeps_nothing_it_is_said_what_to_do() -> None:
     with pytest.raises(NotKeptError, match="has not ticked yet"):
         worked_by(town.stage)
     town.write(after(0))
-    town.stores.heartbeats.keep_definitions("v1", "garbage")
+    town.stores.kept.keep("v1", "garbage")
     with pytest.raises(NotKeptError, match="--against"):
         worked_by(town.stage)
 
