@@ -1,4 +1,4 @@
-"""The CDK app: every stage of stages.toml, four stacks each.
+"""The CDK app: every stage of stages.toml, four stacks each, and one more where a stage asks for it.
 
     python -m infra.app [--stages FILE] [--root FOLDER]
 
@@ -21,6 +21,7 @@ from infra import nag
 from infra.assets import Assets
 from infra.config import ConfigurationError, StageConfig, load
 from infra.dependencies import AssetError
+from infra.drill_stack import DrillStack
 from infra.monitor_stack import MonitorStack
 from infra.records_stack import RecordsStack
 from infra.scheduler_stack import SchedulerStack
@@ -38,7 +39,11 @@ def add_stage(app: cdk.App, stage: Stage) -> None:
     others = (SchedulerStack(app, stage), WorkerStack(app, stage), MonitorStack(app, stage))
     for stack in others:
         stack.add_stack_dependency(records, "it looks the tables up by the parameters that the records write")
-    for stack in (records, *others):
+    drills = [DrillStack(app, stage)] if stage.config.drill_stack else []
+    for stack in drills:
+        for other in others:
+            other.add_stack_dependency(stack, "it sends to the receiver of drills, or asks it to be told")
+    for stack in (records, *drills, *others):
         _tag(stack, stage.name, stage.config)
         _bound(stack, stage.config)
 

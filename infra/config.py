@@ -58,6 +58,7 @@ class StageConfig(BaseModel):
     tracing: bool = False
     drills: bool = False
     receiver: Url | None = None
+    drill_stack: bool = False
     skew_s: Annotated[int, Field(ge=1, le=60)] = 5
     reserved_concurrency: dict[str, Annotated[int, Field(ge=1, le=1000)]] = Field(default_factory=dict)
     tags: dict[TagText, TagText] = Field(default_factory=dict)
@@ -120,12 +121,24 @@ def _wrong_together(stage: str, config: StageConfig, pools: Mapping[str, Pool]) 
         yield '.removal: a protected stage keeps its records: write "retain"'
     if config.protected and not (config.emails or config.sms or config.https):
         yield ".emails: a protected stage must tell somebody: write an address, or sms or https"
+    yield from _wrong_drills(config)
     for pool in pools.values():
         if taken(pool.name):
             yield f": a pool cannot be called {pool.name}: the name is Splitshift's own"
         elif len(names.worker(pool.name)) > _LONGEST_NAME:
             yield f": the name of pool {pool.name} makes a function's name of more than {_LONGEST_NAME} characters"
     yield from _wrong_reserves(config, pools)
+
+
+def _wrong_drills(config: StageConfig) -> Iterator[str]:
+    if not config.drill_stack:
+        return
+    if not config.drills:
+        yield ".drill_stack: counts what drills do: write drills = true too"
+    if config.receiver:
+        yield ".drill_stack: is a receiver, and receiver names another: leave one of them out"
+    if config.protected:
+        yield ".drill_stack: is thrown away one day, and the stage is protected: hold drills in another stage"
 
 
 def _wrong_reserves(config: StageConfig, pools: Mapping[str, Pool]) -> Iterator[str]:

@@ -72,7 +72,8 @@ def closure(lock: Mapping[str, Any], group: str) -> dict[str, str]:
     """Versions by name of everything that a dependency group of the project needs on Lambda."""
     packages: list[Any] = lock["package"]
     project = next(package for package in packages if package["name"] == PROJECT)
-    wanted: list[Any] = list(project["dev-dependencies"][group])
+    # uv's lock leaves out a group that is empty.
+    wanted: list[Any] = list(project["dev-dependencies"].get(group, ()))
     found: dict[str, str] = {}
     while wanted:
         dependency = wanted.pop()

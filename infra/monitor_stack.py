@@ -12,6 +12,7 @@ from aws_cdk import aws_events as events
 from aws_cdk import aws_events_targets as targets
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
@@ -31,7 +32,7 @@ from functions.records.tables import (
 from infra.alarms import Alarms
 from infra.assets import DEFINITIONS
 from infra.dashboard import add_dashboard
-from infra.naming import MONITOR_FAILURES
+from infra.naming import MONITOR_FAILURES, RECEIVER_ALERTS
 from infra.queues import failure_queue
 from infra.role_function import ASYNC_RETRIES, OLDEST_EVENT_S, FunctionPlan, RoleFunction
 from infra.settings import complete, environment
@@ -52,6 +53,8 @@ class MonitorStack(StageStack):
         names, config = stage.names, stage.config
         tables = Tables(self, stage.name)
         topics = Topics(self, "topics", names=names, config=config)
+        if config.drill_stack:
+            self._tell_the_receiver(topics.events)
         told = {"people_topic": topics.people.topic_arn, "events_topic": topics.events.topic_arn}
         variables = environment(
             MonitorSettings,
@@ -90,6 +93,11 @@ class MonitorStack(StageStack):
         alarms.add(config.alarms, monitor.function)
         if config.dashboard:
             add_dashboard(self, names=names, pools=stage.pools, alarms=alarms.made)
+
+    def _tell_the_receiver(self, topic: sns.Topic) -> None:
+        """The subscription stands here and not with its queue: it goes with the topic, and must come again with it."""
+        queue = self.format_arn(service="sqs", resource=self.stage.names.of(RECEIVER_ALERTS))
+        sns.CfnSubscription(self, "receiver", topic_arn=topic.topic_arn, protocol="sqs", endpoint=queue)
 
     def _watch_the_journal(self, function: lambda_.Function, stream_arn: str, failures: sqs.Queue) -> None:
         mapping = lambda_.CfnEventSourceMapping

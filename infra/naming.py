@@ -45,9 +45,13 @@ SCHEDULER_DEAD = "scheduler-dead"
 SCHEDULER_FAILURES = "scheduler-failures"
 RELAY_FAILURES = "relay-failures"
 MONITOR_FAILURES = "monitor-failures"
+RECEIVER = "receiver"
+"""Where drills are counted."""
+RECEIVER_ALERTS = "receiver-alerts"
+RECEIVER_DEAD = "receiver-alerts-dead"
 
 
 def taken(pool: str) -> bool:
     """Whether a pool of that name would be taken for a role, or get another's queue."""
-    fixed = {*ROLES, SCHEDULER_DEAD, SCHEDULER_FAILURES, RELAY_FAILURES, MONITOR_FAILURES}
+    fixed = {*ROLES, SCHEDULER_DEAD, SCHEDULER_FAILURES, RELAY_FAILURES, MONITOR_FAILURES, RECEIVER_ALERTS}
     return pool in fixed or pool.endswith("-dead")

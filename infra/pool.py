@@ -17,7 +17,9 @@ from functions.schedules.model import Pool
 from functions.worker.settings import WorkerSettings
 from infra.assets import DEFINITIONS, Asset
 from infra.config import StageConfig
+from infra.drill_stack import allow_calling
 from infra.nag import acknowledge
+from infra.naming import RECEIVER as DRILL_RECEIVER
 from infra.naming import Names
 from infra.queues import RECEIVES_AT_MOST, failure_queue, visibility_s
 from infra.role_function import FunctionPlan, Network, RoleFunction
@@ -31,7 +33,7 @@ BATCH_WINDOW_S = 0
 
 
 class PoolWorker(Construct):
-    """`permissions` are its jobs', as they write them: `service:Action arn`."""
+    """`permissions` are its jobs', as they write them: `service:Action arn`.  `receiver`: where drills are counted."""
 
     def __init__(
         self,
@@ -42,6 +44,7 @@ class PoolWorker(Construct):
         permissions: Sequence[str],
         stage: str,
         config: StageConfig,
+        receiver: str | None,
         asset: Asset,
         tables: Tables,
     ) -> None:
@@ -69,12 +72,13 @@ class PoolWorker(Construct):
                 environment={
                     **pool.environment,
                     **complete(WorkerSettings, variables),
-                    **({RECEIVER: config.receiver} if config.receiver else {}),
+                    **({RECEIVER: receiver} if receiver else {}),
                 },
                 allowed=[
                     *allowed(tables, self.queue, pool.name),
                     *(self._granted(one) for one in permissions),
                     *self._secrets(pool.secrets),
+                    *(self._calling_the_drill_stack() if config.drill_stack else ()),
                 ],
                 timeout_s=pool.timeout_s,
                 memory_mb=pool.memory,
@@ -114,6 +118,16 @@ class PoolWorker(Construct):
             maximum_batching_window_in_seconds=BATCH_WINDOW_S,
             function_response_types=["ReportBatchItemFailures"],
             scaling_config=limit,
+        )
+
+    def _calling_the_drill_stack(self) -> list[iam.PolicyStatement]:
+        return allow_calling(
+            cdk.Stack.of(self).format_arn(
+                service="lambda",
+                resource="function",
+                resource_name=self._names.of(DRILL_RECEIVER),
+                arn_format=cdk.ArnFormat.COLON_RESOURCE_NAME,
+            )
         )
 
     def _granted(self, permission: str) -> iam.PolicyStatement:

@@ -6,10 +6,13 @@ from collections.abc import Mapping, Sequence
 
 import aws_cdk as cdk
 from aws_cdk import aws_sqs as sqs
+from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
+from functions.kit.parameters import folder
 from functions.relay.settings import RelaySettings
 from functions.schedules.definitions import Definitions
+from infra.drill_stack import URL_PARAMETER
 from infra.naming import RELAY_FAILURES
 from infra.pool import RECEIVER, PoolWorker
 from infra.queues import failure_queue
@@ -23,6 +26,7 @@ class WorkerStack(StageStack):
     def __init__(self, scope: Construct, stage: Stage) -> None:
         super().__init__(scope, "worker", stage)
         tables = Tables(self, stage.name)
+        receiver = self._receiver()
         pools = {
             pool.name: PoolWorker(
                 self,
@@ -31,6 +35,7 @@ class WorkerStack(StageStack):
                 permissions=permissions(stage.own, pool.name),
                 stage=stage.name,
                 config=stage.config,
+                receiver=receiver,
                 asset=stage.assets.build("worker", pool.dependencies),
                 tables=tables,
             )
@@ -41,8 +46,8 @@ class WorkerStack(StageStack):
         failures = failure_queue(self, "relay-failures", stage.names.of(RELAY_FAILURES))
         queues = {name: worker.queue for name, worker in pools.items()}
         self._tell_queues(queues, failures)
-        if stage.config.receiver:
-            self.tell({RECEIVER: stage.config.receiver})
+        if receiver:
+            self.tell({RECEIVER: receiver})
         Relay(
             self,
             "relay",
@@ -53,6 +58,11 @@ class WorkerStack(StageStack):
             asset=stage.assets.build("relay"),
             tables=tables,
         )
+
+    def _receiver(self) -> str | None:
+        if not self.stage.config.drill_stack:
+            return self.stage.config.receiver
+        return ssm.StringParameter.value_for_string_parameter(self, f"{folder(self.stage.name)}/{URL_PARAMETER}")
 
     def _tell_queues(self, queues: Mapping[str, sqs.Queue], failures: sqs.Queue) -> None:
         urls = self.to_json_string({name: queue.queue_url for name, queue in queues.items()})

@@ -91,7 +91,8 @@ def silence(stage: Stage, job: str, report: Report) -> DrillResult:
     Promised: another worker takes over, the receiver applies the effect once, one incident is told, then its end.
     Raises as `duplicate` does, and where this installation cannot survive it, or does not allow it.
     """
-    if stage.settings.get("SPLITSHIFT_DRILLS") == "false":
+    # A local installation that says nothing has its workers to be killed; a stage in an account has not.
+    if stage.settings.get("SPLITSHIFT_DRILLS", str(stage.local is not None).lower()) != "true":
         raise DrillRefusedError(
             f"stage {stage.name} does not let drills kill its workers: write drills = true in infra/stages.toml, deploy"
         )

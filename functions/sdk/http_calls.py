@@ -6,7 +6,7 @@ what it says about the effect.
     no connection was made               certainly not applied
     409, 5xx, 3xx, no answer, cut off    unknown: under the same key it may be sent again, if the receiver honours keys
 
-A 409 is what receivers answer while an earlier request with the key is still at work.
+A Lambda function's URL gets a signature besides.  A 409 is what receivers answer while an earlier request with the key is still at work.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import urllib3
 from urllib3.exceptions import ConnectTimeoutError, HTTPError, NewConnectionError
 
 from functions.kit.errors import FinalError
+from functions.kit.function_url import NotSignedError, addressed
 from functions.sdk.errors import EffectUnknownError, NotApplied
 from functions.sdk.results import MAX_RESULT_BYTES
 
@@ -113,15 +114,19 @@ def send(request: Request, key: str) -> dict[str, Any]:
     Raises NotApplied where it certainly was not applied, and EffectUnknownError where nobody can tell.
     """
     until = time.monotonic() + request.timeout
+    try:
+        url, headers = addressed(request.method, request.url, {**request.headers, KEY_HEADER: key}, request.body)
+    except NotSignedError as error:
+        raise NotApplied(str(error)) from error
     # A connection of its own: one that was kept could be closed at the other end just as the request leaves, and then
     # nobody would know.  No retries, and so no redirects either: the second address would be another receiver's.
     with urllib3.PoolManager(retries=False) as pool:
         try:
             answer = pool.urlopen(
                 request.method,
-                request.url,
+                url,
                 body=request.body,
-                headers={**request.headers, KEY_HEADER: key},
+                headers=headers,
                 timeout=urllib3.Timeout(connect=request.timeout / 4, total=request.timeout),
                 preload_content=False,
             )

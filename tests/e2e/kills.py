@@ -44,22 +44,20 @@ class Killed:
 def kill_workers(up: Up, stage: Stage, *, units: int, kills: int, seed: int) -> Killed:
     """Each kill waits for its random share of the units to be complete, and then for a random moment."""
     began = time.monotonic()
-    load = Load(up, stage, units, seed)
+    load = Load(up, stage, seed)
+    load.ask(units)
     shares = sorted(load.chance.uniform(0, KILLED_UNTIL * units) for _ in range(kills))
-    sent = 0
     for share in shares:
         load.wait(lambda done, share=share: done >= int(share))
         time.sleep(load.chance.uniform(0, LONGEST_PAUSE_S))
-        sent += kill_one(up, load)
+        kill_one(up, load)
     account = load.finish()
-    return Killed(seed=seed, kills=sent, seconds=round(time.monotonic() - began, 1), account=account)
+    return Killed(seed=seed, kills=kills, seconds=round(time.monotonic() - began, 1), account=account)
 
 
-def kill_one(up: Up, load: Load) -> int:
+def kill_one(up: Up, load: Load) -> None:
     """SIGKILL one of the function's processes, as soon as there is one."""
-    pid = load.chance.choice(wait_for(up.workers))
-    os.kill(pid, signal.SIGKILL)
-    return 1
+    os.kill(load.chance.choice(wait_for(up.workers)), signal.SIGKILL)
 
 
 def main() -> None:

@@ -49,19 +49,25 @@ class Account:
 
 
 class Load:
-    """`units` of the job `load`, asked for at once."""
+    """Units of the job `load`."""
 
-    def __init__(self, up: Up, stage: Stage, units: int, seed: int) -> None:
+    def __init__(self, up: Up, stage: Stage, seed: int) -> None:
         self._up = up
         self._stage = stage
+        self._seed = seed
         self.chance = random.Random(seed)
         self._began_at = SystemClock().now()
-        self.fails = max(1, units // FAIL_FIRST)
-        job = stage.definitions.jobs["load"]
-        self.units = [
-            request(stage.stores, job, number, seed=seed, fails=number < self.fails) for number in range(units)
-        ]
-        self._open = set(self.units)
+        self.units: list[str] = []
+        self._open: set[str] = set()
+
+    def ask(self, units: int) -> None:
+        """For so many more, at once."""
+        job = self._stage.definitions.jobs["load"]
+        for _ in range(units):
+            number = len(self.units)
+            fails = number % FAIL_FIRST == 0
+            self.units.append(request(self._stage.stores, job, number, seed=self._seed, fails=fails))
+            self._open.add(self.units[-1])
 
     def done(self) -> int:
         """How many are complete by now."""

@@ -42,6 +42,13 @@ STAGES = """
     log_days  = 7
     qualifier = "mine"
 
+    [stages.trial]                       # where drills are counted in the account
+    removal     = "destroy"
+    alarms      = "none"
+    dashboard   = false
+    drills      = true
+    drill_stack = true
+
     [stages.bare]                        # for emulators, which know no metric math
     removal   = "destroy"
     alarms    = "none"

@@ -19,7 +19,8 @@ from infra.assets import Assets, digest_of, zipped
 from infra.dependencies import AssetError, closure, fetched, locked
 
 ROOT = Path(__file__).parents[2]
-ROLES = ("scheduler", "relay", "worker", "monitor")
+ROLES = ("scheduler", "relay", "worker", "monitor", "receiver")
+WITHOUT_JOBS = {"relay", "receiver"}
 ALL = pytest.mark.parametrize("role", ROLES)
 LARGEST = 1_500_000
 LEGACY_ZONES = ("US/Pacific", "Asia/Calcutta", "Europe/Kyiv")
@@ -159,8 +160,8 @@ def test_an_asset_holds_its_own_role_and_no_other(assets: Assets, role: str) -> 
 def test_definitions_stand_at_the_root_of_the_assets_whose_roles_read_them(assets: Assets) -> None:
     for role in ROLES:
         there = assets.contents(role).get("definitions.json")
-        if role == "relay":
-            assert there is None, "so changed jobs do not touch the relay"
+        if role in WITHOUT_JOBS:
+            assert there is None, "so changed jobs do not touch it"
         else:
             assert there is not None
             assert json.loads(there) == assets.document
@@ -199,6 +200,7 @@ def test_a_name_and_a_content_that_change_places_are_another_asset() -> None:
         ("functions/sdk/run.py", {"worker"}),
         ("functions/scheduler/tick.py", {"scheduler"}),
         ("functions/monitor/judge.py", {"monitor"}),
+        ("functions/receiver/routes.py", {"receiver"}),
         ("functions/kit/clock.py", set(ROLES)),
         ("functions/cli/check.py", set()),
         ("functions/sdk/testing/harness.py", set()),

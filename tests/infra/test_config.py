@@ -57,6 +57,12 @@ def test_every_mistake_of_every_stage_is_told_at_once() -> None:
         ({"shards": 0}, "shards: "),
         ({"shards": 17}, "shards: "),
         ({"shards": 3, "reserved_concurrency": {"scheduler": 2}}, "reserved_concurrency.scheduler: .* write 3 or more"),
+        ({"drill_stack": True}, "drill_stack: .* write drills = true too"),
+        ({"drill_stack": True, "drills": True, "receiver": "https://a.de"}, "drill_stack: .* leave one of them out"),
+        (
+            {"drill_stack": True, "drills": True, "protected": True, "emails": ["a@b.de"]},
+            "drill_stack: .* the stage is protected",
+        ),
         ({"reserved_concurrency": {"default": 4}}, "reserved_concurrency.default: .* write 16 or more"),
         ({"reserved_concurrency": {"other": 4}}, "reserved_concurrency.other: is neither a role nor a pool"),
     ],
@@ -70,7 +76,7 @@ def test_a_stages_name_leaves_no_doubt_whose_a_resource_is(name: str) -> None:
     assert "is no name for a stage" in complaint({name: {}})
 
 
-@pytest.mark.parametrize("name", ["relay-failures", "mine-dead", "monitor"])
+@pytest.mark.parametrize("name", ["relay-failures", "mine-dead", "monitor", "receiver-alerts"])
 def test_a_pool_cannot_take_a_name_of_the_stages_own(name: str) -> None:
     assert f"a pool cannot be called {name}" in complaint({"dev": {}}, {name: Pool(name=name)})
 

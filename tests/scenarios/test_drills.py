@@ -259,6 +259,15 @@ def test_workers_are_killed_only_where_the_stage_allows_drills(
     assert installation.killed == int(held)
 
 
+def test_a_stage_in_an_account_that_does_not_say_that_drills_may_kill_refuses_them(
+    installed: Callable[..., Installation],
+) -> None:
+    installation = installed(name="prod")
+    with pytest.raises(DrillRefusedError, match="stage prod does not let drills kill its workers"):
+        installation.hold(drills.silence)
+    assert list(installation.world.database.scan(INVENTORY.name)) == []
+
+
 def test_a_stage_without_a_receiver_and_a_job_that_is_not_there_are_refused(
     installed: Callable[..., Installation],
 ) -> None:

@@ -11,7 +11,7 @@ def address(effect: str) -> str:
     url = os.environ.get("SPLITSHIFT_RECEIVER_URL")
     if not url:
         raise LookupError("SPLITSHIFT_RECEIVER_URL is not set: start `splitshift dev`")
-    return f"{url}/effects/{effect}"
+    return f"{url.rstrip('/')}/effects/{effect}"
 
 
 def headers(run: Run) -> dict[str, str]:

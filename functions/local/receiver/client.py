@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlencode
 
+from functions.kit.function_url import addressed, is_function_url
 from functions.kit.instants import from_text, to_text_ms
 from functions.local import processes
 
@@ -80,9 +81,11 @@ class ReceiverLog:
         """In order of arrival; `since` is inclusive, to the millisecond."""
         asked = {"unit_id": unit_id, "since": to_text_ms(since) if since else None}
         query = urlencode({name: value for name, value in asked.items() if value is not None})
-        # No proxy: the receiver is on this machine, whatever the environment says of others.
-        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-        with opener.open(f"{self.url}/log?{query}", timeout=TIMEOUT_S) as answer:
+        url, headers = addressed("GET", f"{self.url.rstrip('/')}/log?{query}", {}, None)
+        # No proxy for a receiver on this machine, whatever the environment says of others.
+        proxies = [] if is_function_url(self.url) else [urllib.request.ProxyHandler({})]
+        request = urllib.request.Request(url, headers=headers)  # noqa: S310 - the installation's
+        with urllib.request.build_opener(*proxies).open(request, timeout=TIMEOUT_S) as answer:
             return [LogEntry.from_json(entry) for entry in json.load(answer)]
 
     def effects(self, unit_id: str, since: datetime | None = None) -> int:

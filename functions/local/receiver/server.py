@@ -22,14 +22,15 @@ import json
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import urlsplit
 
 from functions.kit.clock import SystemClock
-from functions.kit.instants import from_text
 from functions.local import processes
-from functions.local.receiver.alerts import alert_of, confirm, is_on_this_machine, json_object
-from functions.local.receiver.effects import MAX_DELAY_S, EffectService, Faults, key_of
-from functions.local.receiver.store import EffectRequest, ReceiverStore, Status, hash_of
+from functions.local.receiver.alerts import confirm, is_on_this_machine
+from functions.local.receiver.store import ReceiverStore
+from functions.receiver.alerts import json_object
+from functions.receiver.effects import MAX_DELAY_S, EffectService
+from functions.receiver.routes import Answer, get, post, problem
 
 if TYPE_CHECKING:
     import socket
@@ -37,15 +38,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MAX_BODY_BYTES = 1_048_576
-
-HTTP_STATUS = {
-    Status.APPLIED: HTTPStatus.CREATED,
-    Status.REPLAYED: HTTPStatus.CREATED,  # the first answer again, status included
-    Status.IN_PROGRESS: HTTPStatus.CONFLICT,
-    Status.CONFLICT: HTTPStatus.UNPROCESSABLE_ENTITY,
-    Status.KEY_REQUIRED: HTTPStatus.BAD_REQUEST,
-    Status.FAILED: HTTPStatus.SERVICE_UNAVAILABLE,
-}
+_OK = Answer(status=HTTPStatus.OK, content={"ok": True})
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -60,92 +53,55 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         parts = urlsplit(self.path)
-        if parts.path == "/health":
-            self._answer(HTTPStatus.OK, {"ok": True})
-        elif parts.path == "/log":
-            self._log_entries(dict(parse_qsl(parts.query)))
-        else:
-            self._problem(HTTPStatus.NOT_FOUND, "there are /effects/<name>, /sns, /log and /health")
+        self._send(get(self.service, parts.path, parts.query))
 
     def do_POST(self) -> None:
         body = self._body()
         if body is None:
             return
         parts = urlsplit(self.path)
-        if parts.path == "/sns":
-            self._sns(body)
-        elif parts.path.startswith("/effects/") and parts.path != "/effects/":
-            self._effect(unquote(parts.path.removeprefix("/effects/")), parts.query, body)
-        else:
-            self._problem(HTTPStatus.NOT_FOUND, "there are /effects/<name>, /sns, /log and /health")
-
-    def _effect(self, name: str, query: str, body: bytes) -> None:
-        try:
-            request = EffectRequest(
-                name=name,
-                key=key_of(self.headers.get("Idempotency-Key")),
-                unit_id=self.headers.get("X-Unit-Id"),
-                token=self.headers.get("X-Fencing-Token"),
-                body_hash=hash_of(body),
-            )
-            faults = Faults.asked_for(query, self.headers.get("X-Fault", ""))
-        except ValueError as error:
-            self._problem(HTTPStatus.BAD_REQUEST, str(error))
+        if parts.path == "/sns" and self._about_the_subscription(json_object(body)):
             return
-        outcome = self.service.receive(request, faults)
-        if faults.lost_answer and outcome.status is Status.APPLIED:
-            self.close_connection = True
-            return
-        status = HTTP_STATUS[outcome.status]
-        if outcome.answer is None:
-            self._problem(status, outcome.status.value)
-        else:
-            self._answer(status, outcome.answer, replayed=outcome.status is Status.REPLAYED)
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        self._send(post(self.service, parts.path, parts.query, headers, body))
 
-    def _sns(self, body: bytes) -> None:
-        envelope = json_object(body)
-        url = envelope.get("SubscribeURL")
-        if envelope.get("Type") != "SubscriptionConfirmation":
-            if envelope.get("Type") != "UnsubscribeConfirmation":
-                self.service.store.note_alert(alert_of(body), self.service.clock.now())
-            self._answer(HTTPStatus.OK, {"ok": True})
+    def _about_the_subscription(self, envelope: Mapping[str, Any]) -> bool:
+        """Answer what SNS says of the subscription itself; False for a notification."""
+        kind, url = envelope.get("Type"), envelope.get("SubscribeURL")
+        if kind == "UnsubscribeConfirmation":
+            self._send(_OK)
+        elif kind != "SubscriptionConfirmation":
+            return False
         elif isinstance(url, str) and is_on_this_machine(url):
             # Answered first: an emulator may not confirm while it waits for us.
-            self._answer(HTTPStatus.OK, {"ok": True})
+            self._send(_OK)
             self.wfile.flush()
             confirm(url)
         else:
-            self._problem(HTTPStatus.FORBIDDEN, "a SubscribeURL is followed to this machine only")
-
-    def _log_entries(self, query: Mapping[str, str]) -> None:
-        try:
-            since = from_text(query["since"]) if "since" in query else None
-        except ValueError as error:
-            self._problem(HTTPStatus.BAD_REQUEST, f"since: {error}")
-            return
-        self._answer(HTTPStatus.OK, self.service.store.log(unit_id=query.get("unit_id"), since=since))
+            self._send(problem(HTTPStatus.FORBIDDEN, "a SubscribeURL is followed to this machine only"))
+        return True
 
     def _body(self) -> bytes | None:
         length = self.headers.get("Content-Length", "")
         if not length.isdecimal():
             self.close_connection = True
-            self._problem(HTTPStatus.LENGTH_REQUIRED, "send a Content-Length")
+            self._send(problem(HTTPStatus.LENGTH_REQUIRED, "send a Content-Length"))
             return None
         if int(length) > MAX_BODY_BYTES:
             self.close_connection = True
-            self._problem(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"at most {MAX_BODY_BYTES} bytes")
+            self._send(problem(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"at most {MAX_BODY_BYTES} bytes"))
             return None
         return self.rfile.read(int(length))
 
-    def _problem(self, status: HTTPStatus, detail: str) -> None:
-        self._answer(status, {"status": status.value, "title": status.phrase, "detail": detail})
-
-    def _answer(self, status: HTTPStatus, content: Any, *, replayed: bool = False) -> None:
-        body = json.dumps(content).encode()
-        self.send_response(status)
+    def _send(self, answer: Answer) -> None:
+        if answer.lost:
+            self.close_connection = True
+            return
+        body = json.dumps(answer.content).encode()
+        self.send_response(answer.status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))
-        if replayed:
+        if answer.replayed:
             self.send_header("Idempotency-Replayed", "true")
         self.end_headers()
         self.wfile.write(body)

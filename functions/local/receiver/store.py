@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import sqlite3
 import threading
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
-from enum import Enum
 from typing import TYPE_CHECKING, Any, cast
 
 from functions.kit.instants import to_text_ms
+from functions.receiver.requests import COLUMNS, Alert, EffectRequest, KeyTakenError, Outcome, Status, stored_outcome
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping
@@ -26,50 +24,6 @@ CREATE TABLE IF NOT EXISTS log (
 CREATE INDEX IF NOT EXISTS log_by_unit ON log (unit_id);
 CREATE TABLE IF NOT EXISTS answers (key TEXT PRIMARY KEY, fingerprint TEXT NOT NULL, answer TEXT NOT NULL);
 """
-
-COLUMNS = ("at", "kind", "status", "name", "key", "unit_id", "token", "reason", "state")
-
-
-class Status(Enum):
-    """What became of a request."""
-
-    APPLIED = "applied"  # the effect happened, now
-    REPLAYED = "replayed"  # it had happened: the stored answer was given again
-    IN_PROGRESS = "in_progress"  # the same key is being worked on: 409
-    CONFLICT = "conflict"  # the key was used for another request: 422
-    KEY_REQUIRED = "key_required"  # refused for want of a key: 400
-    FAILED = "failed"  # a fault was asked for: 503, nothing applied
-    RECEIVED = "received"  # an alert
-
-
-@dataclass(frozen=True, kw_only=True)
-class EffectRequest:
-    """One call with a consequence.  The body is known by its hash only: it is the caller's, and none of our log."""
-
-    name: str
-    key: str | None
-    unit_id: str | None
-    token: str | None
-    body_hash: str
-
-    @property
-    def fingerprint(self) -> str:
-        """What must be equal for a key to mean the same request."""
-        return f"{self.name}:{self.body_hash}"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Alert:
-    key: str | None
-    unit_id: str | None
-    reason: str | None
-    state: str | None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Outcome:
-    status: Status
-    answer: dict[str, Any] | None = None
 
 
 class ReceiverStore:
@@ -110,14 +64,17 @@ class ReceiverStore:
     def apply(self, request: EffectRequest, at: datetime) -> dict[str, Any]:
         """Apply the effect: its one row, and the answer that every repetition of its key will get, in one transaction.
 
-        Raises sqlite3.IntegrityError when the key has an answer already.
+        Raises KeyTakenError when the key has an answer already: another receiver on the same file was faster.
         """
         with self._open() as connection:
             seq = _insert(connection, at, "effect", Status.APPLIED, **_effect_columns(request))
             answer: dict[str, Any] = {"effect": seq, "name": request.name, "status": Status.APPLIED.value}
             if request.key is not None:
                 row = (request.key, request.fingerprint, json.dumps(answer))
-                connection.execute("INSERT INTO answers (key, fingerprint, answer) VALUES (?, ?, ?)", row)
+                try:
+                    connection.execute("INSERT INTO answers (key, fingerprint, answer) VALUES (?, ?, ?)", row)
+                except sqlite3.IntegrityError as error:
+                    raise KeyTakenError("another receiver on this file was faster") from error
         return answer
 
     def note(self, request: EffectRequest, at: datetime, status: Status) -> None:
@@ -152,9 +109,7 @@ class ReceiverStore:
         if found is None:
             return None
         fingerprint, answer = cast("tuple[str, str]", found)
-        if fingerprint != request.fingerprint:
-            return Outcome(status=Status.CONFLICT)
-        return Outcome(status=Status.REPLAYED, answer=json.loads(answer))
+        return stored_outcome(request, fingerprint, json.loads(answer))
 
     @contextmanager
     def _open(self) -> Generator[sqlite3.Connection]:
@@ -163,10 +118,6 @@ class ReceiverStore:
             connection.execute("PRAGMA synchronous=FULL")
             with connection:
                 yield connection
-
-
-def hash_of(body: bytes) -> str:
-    return hashlib.sha256(body).hexdigest()
 
 
 def _effect_columns(request: EffectRequest) -> Mapping[str, str | None]:

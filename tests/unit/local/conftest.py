@@ -9,9 +9,11 @@ import pytest
 
 from functions.kit.clock import SettableClock
 from functions.local import processes
-from functions.local.receiver.effects import EffectService
 from functions.local.receiver.server import Server
 from functions.local.receiver.store import ReceiverStore
+from functions.receiver.effects import EffectService
+from functions.receiver.requests import Store
+from tests.support.receivers import a_table_store
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -23,7 +25,7 @@ START = datetime(2026, 11, 29, 6, 0, tzinfo=UTC)
 
 
 @contextmanager
-def serving(store: ReceiverStore, clock: Clock, *, port: int = 0, key_required: bool = False) -> Generator[str]:
+def serving(store: Store, clock: Clock, *, port: int = 0, key_required: bool = False) -> Generator[str]:
     """A receiver in this process, so that its clock is ours: its URL."""
     service = EffectService(store=store, clock=clock, key_required=key_required)
     with Server(processes.listen(port), service) as server:
@@ -46,7 +48,12 @@ def database(tmp_path: Path) -> Path:
     return tmp_path / "receiver.sqlite"
 
 
-@pytest.fixture
-def receiver(database: Path, clock: SettableClock) -> Iterator[str]:
-    with serving(ReceiverStore(database), clock) as url:
+@pytest.fixture(params=["file", "table"])
+def receiver(request: pytest.FixtureRequest, clock: SettableClock) -> Iterator[str]:
+    """On each of the two stores: that of this machine, and that of an account."""
+    if request.param == "file":
+        store = ReceiverStore(request.getfixturevalue("database"))
+    else:
+        store = a_table_store(request.getfixturevalue("moto_endpoint"))
+    with serving(store, clock) as url:
         yield url

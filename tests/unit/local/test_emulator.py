@@ -15,7 +15,8 @@ from functions.local import processes
 from functions.local.emulator import Emulator, OneAtATime, is_dynamodb
 from functions.local.processes import NotStartedError, PortTakenError
 from functions.local.receiver import ReceiverLog
-from functions.local.receiver.store import Alert, ReceiverStore
+from functions.local.receiver.store import ReceiverStore
+from functions.receiver.requests import Alert
 from tests.support.http import request
 from tests.unit.local.conftest import serving
 

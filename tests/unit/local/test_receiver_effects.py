@@ -12,8 +12,8 @@ import pytest
 
 from functions.kit.clock import SettableClock
 from functions.local.receiver import ReceiverLog
-from functions.local.receiver.effects import key_of
 from functions.local.receiver.store import ReceiverStore
+from functions.receiver.effects import key_of
 from tests.support.http import Answer, request
 from tests.unit.local.conftest import START, serving
 
@@ -147,7 +147,7 @@ def test_the_log_says_who_when_and_with_which_token_and_never_the_body(
     first, second = ReceiverLog(url=receiver).entries()
     assert (first.at, second.at) == (START, START + timedelta(seconds=60))
     assert (first.kind, first.name, first.key, first.unit_id, first.token) == ("effect", "charge", "k1", UNIT, "7")
-    assert all(b"card 4711" not in file.read_bytes() for file in database.parent.iterdir())
+    assert all(b"card 4711" not in file.read_bytes() for file in database.parent.iterdir() if file.is_file())
 
 
 def test_the_log_can_be_asked_for_one_unit_and_from_an_instant_on(receiver: str, clock: SettableClock) -> None:

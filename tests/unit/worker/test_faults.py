@@ -1,92 +1,69 @@
-"""The plug that a drill pulls: its own unit's first attempt, where it is allowed, and nobody else's."""
+"""The fault of a drill, in a process that may die of it."""
 
 from __future__ import annotations
 
-import signal
+import subprocess
+import sys
+from datetime import UTC, datetime
+from textwrap import dedent
 
 import pytest
 
 from functions.records.controls import AFTER_EFFECT, Controls
 from functions.records.memory import MemoryDatabase
-from functions.records.unit_id import parse_unit_id
-from functions.worker import faults
+from functions.records.unit_id import UnitId
 from functions.worker.faults import Faults
-from tests.support.worlds import SLOT, Interfered
 
-DRILL = "charge@2026-11-29T06:00:00Z~drill"
+SLOT = datetime(2026, 11, 29, 6, 0, tzinfo=UTC)
+DRILL = UnitId(job="charge", slot=SLOT, origin="drill")
 
-
-class Killed(BaseException):
-    """Stands for SIGKILL, which would end the test too."""
-
-
-@pytest.fixture
-def kills(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int, int]]:
-    """What would be killed: the operating system's two calls, replaced at its edge."""
-    sent: list[tuple[str, int, int]] = []
-
-    def kill(pid: int, number: int) -> None:
-        sent.append(("process", pid, number))
-        raise Killed
-
-    def killpg(group: int, number: int) -> None:
-        sent.append(("group", group, number))
-        raise Killed
-
-    monkeypatch.setattr(faults.os, "kill", kill)
-    monkeypatch.setattr(faults.os, "killpg", killpg)
-    return sent
-
-
-def armed(unit_id: str, mode: str, point: str = AFTER_EFFECT) -> tuple[Faults, Interfered]:
-    inner = MemoryDatabase()
-    Controls(inner).arm_fault(unit_id, point, SLOT)
-    database = Interfered(inner)
-    return Faults(Controls(database), mode), database
-
-
-@pytest.mark.parametrize(("mode", "target"), [("group", "group"), ("process", "process")])
-def test_an_armed_drill_dies_at_its_point_and_at_no_other(
-    mode: str, target: str, kills: list[tuple[str, int, int]]
-) -> None:
-    some, _ = armed(DRILL, mode)
-    point = some.point(parse_unit_id(DRILL), 1)
-
+DYING = """
+    import os, sys
+    from functions.records.controls import AFTER_EFFECT, Controls
+    from functions.records.memory import MemoryDatabase
+    from functions.worker.faults import Faults
+    from tests.unit.worker.test_faults import DRILL, SLOT
+    {before}
+    controls = Controls(MemoryDatabase())
+    controls.arm_fault(str(DRILL), AFTER_EFFECT, SLOT)
+    point = Faults(controls, "process").point(DRILL, 1)
     point("before-effect")
-    assert kills == []
-    with pytest.raises(Killed):
-        point(AFTER_EFFECT)
+    print("passed", flush=True)
+    point(AFTER_EFFECT)
+    print("alive", flush=True)
+"""
 
-    [(what, _, number)] = kills
-    assert (what, number) == (target, signal.SIGKILL)
+
+def died(before: str = "") -> tuple[int, str]:
+    """How a process ended that armed a fault for itself, and what it said."""
+    done = subprocess.run(
+        [sys.executable, "-c", dedent(DYING).format(before=before)], capture_output=True, text=True, check=False
+    )
+    return done.returncode, done.stdout
+
+
+def test_the_process_dies_at_the_point_that_was_named_without_a_word() -> None:
+    assert died() == (-9, "passed\n")
+
+
+def test_where_the_kernel_ignores_that_signal_the_process_leaves_as_if_it_had_not() -> None:
+    """As for the first process of a container, which may not kill itself."""
+    assert died("os.kill = lambda pid, number: None") == (137, "passed\n")
 
 
 @pytest.mark.parametrize(
-    ("unit_id", "attempt", "mode"),
+    ("unit", "attempt", "mode"),
     [
-        (DRILL, 2, "group"),
+        (DRILL, 2, "process"),
         (DRILL, 1, ""),
-        ("charge@2026-11-29T06:00:00Z", 1, "group"),
-        ("charge@2026-11-29T06:00:00Z~manual", 1, "group"),
-        ("charge@2026-11-29T06:00:00Z~canary", 1, "group"),
-        ("charge@2026-11-29T06:00:00Z~drill~again-1", 1, "group"),
-        ("charge@key:a~drill", 2, "process"),
+        (UnitId(job="charge", slot=SLOT, origin="manual"), 1, "process"),
+        (UnitId(job="charge", slot=SLOT), 1, "process"),
+        (UnitId(job="charge", slot=SLOT, origin="drill", again=1), 1, "process"),
     ],
 )
-def test_nothing_else_dies_though_it_is_armed_and_no_read_is_spent_on_it(
-    unit_id: str, attempt: int, mode: str, kills: list[tuple[str, int, int]]
+def test_no_other_attempt_stage_or_unit_is_touched_even_if_a_fault_is_armed_for_it(
+    unit: UnitId, attempt: int, mode: str
 ) -> None:
-    some, database = armed(unit_id, mode)
-
-    some.point(parse_unit_id(unit_id), attempt)(AFTER_EFFECT)
-
-    assert kills == []
-    assert database.calls == []
-
-
-def test_a_drill_that_is_not_armed_lives(kills: list[tuple[str, int, int]]) -> None:
-    some, _ = armed("other@2026-11-29T06:00:00Z~drill", "group")
-
-    some.point(parse_unit_id(DRILL), 1)(AFTER_EFFECT)
-
-    assert kills == []
+    controls = Controls(MemoryDatabase())
+    controls.arm_fault(str(unit), AFTER_EFFECT, SLOT)
+    Faults(controls, mode).point(unit, attempt)(AFTER_EFFECT)

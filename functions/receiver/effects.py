@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sqlite3
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 from urllib.parse import parse_qsl
 
-from functions.local.receiver.store import EffectRequest, Outcome, ReceiverStore, Status
+from functions.receiver.requests import EffectRequest, KeyTakenError, Outcome, Status, Store
 
 if TYPE_CHECKING:
     from functions.kit.clock import Clock
@@ -39,7 +38,7 @@ class Faults:
 class EffectService:
     """Decides what becomes of an effect request."""
 
-    store: ReceiverStore
+    store: Store
     clock: Clock
     key_required: bool = False
 
@@ -61,8 +60,7 @@ class EffectService:
                 self.clock.sleep(faults.delay_s)
             try:
                 return Outcome(status=Status.APPLIED, answer=self.store.apply(request, self.clock.now()))
-            except sqlite3.IntegrityError:
-                # Another receiver on the same file was faster; nothing of ours was written.
+            except KeyTakenError:
                 return Outcome(status=Status.IN_PROGRESS)
 
 

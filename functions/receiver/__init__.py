@@ -1,0 +1,1 @@
+"""The other end of effects and alerts, where drills are counted: its rules, and itself as a Lambda function."""
