@@ -26,6 +26,8 @@ from tests.support.local import wait_for
 # While the last units are worked nobody is killed: a kill must have work to hit.
 KILLED_UNTIL = 0.9
 LONGEST_PAUSE_S = 1.0
+AT_ONCE = 24
+"""Units that are open: a message that hides from all, its worker dead, is sent again 2 and 5 minutes after its unit."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,12 +47,12 @@ def kill_workers(up: Up, stage: Stage, *, units: int, kills: int, seed: int) -> 
     """Each kill waits for its random share of the units to be complete, and then for a random moment."""
     began = time.monotonic()
     load = Load(up, stage, seed)
-    load.ask(units)
     shares = sorted(load.chance.uniform(0, KILLED_UNTIL * units) for _ in range(kills))
     for share in shares:
-        load.wait(lambda done, share=share: done >= int(share))
+        load.wait(int(share), lambda: load.keep(units, AT_ONCE))
         time.sleep(load.chance.uniform(0, LONGEST_PAUSE_S))
         kill_one(up, load)
+    load.ask(units - len(load.units))
     account = load.finish()
     return Killed(seed=seed, kills=kills, seconds=round(time.monotonic() - began, 1), account=account)
 

@@ -19,7 +19,7 @@ from tests.support.local import request
 EFFECTS = 2
 FAIL_FIRST = 5
 """One in so many fails its first attempt by itself."""
-WITHIN_S = 600.0
+WITHIN_S = 900.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,17 +74,22 @@ class Load:
         self._open -= {unit_id for unit_id in self._open if self._journal(unit_id).completion}
         return len(self.units) - len(self._open)
 
-    def wait(self, until: Callable[[int], bool]) -> int:
-        """Until so many are done as is wanted.  Raises AssertionError."""
+    def wait(self, until: int, look: Callable[[], int]) -> None:
+        """Until so many are done.  Raises AssertionError."""
         give_up_at = time.monotonic() + WITHIN_S
-        while not until(done := self.done()):
-            assert time.monotonic() < give_up_at, f"{done} of {len(self.units)} are complete: {sorted(self._open)[:5]}"
+        while (done := look()) < until:
+            assert time.monotonic() < give_up_at, f"{done} of {len(self.units)} are complete: {sorted(self._open)}"
             time.sleep(0.5)
+
+    def keep(self, units: int, at_once: int) -> int:
+        """How many are done; up to so many in all, as many more are asked for as keep so many open."""
+        done = self.done()
+        self.ask(min(units - len(self.units), at_once - len(self._open)))
         return done
 
     def finish(self) -> Account:
         """Once all are complete."""
-        self.wait(lambda done: done == len(self.units))
+        self.wait(len(self.units), self.done)
         return self.account()
 
     def account(self) -> Account:

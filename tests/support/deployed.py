@@ -27,6 +27,7 @@ SPLITSHIFT = (sys.executable, "-c", "from functions.cli.main import main; main()
 POOLS_TOML = """
 [pools.default]
 max_concurrency = 4
+timeout         = "75s"    # its queue hides a message for six times as long, if its worker died before it set less
 """
 JOBS_TOML = """
 [defaults]
