@@ -23,7 +23,7 @@ from functions.records.heartbeats import MONITOR
 from functions.records.tables import COMPLETIONS, INVENTORY
 from tests.e2e.kills import kill_workers
 from tests.e2e.load import Load
-from tests.support.deployed import ROOT, Up, completed
+from tests.support.deployed import PATIENT_S, ROOT, Up, completed
 from tests.support.local import now, wait_for
 
 pytestmark = [pytest.mark.slow, pytest.mark.cdk, pytest.mark.ministack, pytest.mark.timeout(900)]
@@ -169,7 +169,9 @@ def functions_of(stage: str) -> list[str]:
 
 def pass_of(stage: str) -> bool:
     """One pass of the stage's monitor, now and not within a minute."""
-    answer = aws.client("lambda", shortest_lease_s=400).invoke(FunctionName=f"splitshift-{stage}-monitor", Payload="{}")
+    answer = aws.client("lambda", shortest_lease_s=PATIENT_S).invoke(
+        FunctionName=f"splitshift-{stage}-monitor", Payload="{}"
+    )
     assert "FunctionError" not in answer, answer["Payload"].read()
     return True
 

@@ -10,15 +10,21 @@ import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from functions.cli.stage import Stage, find_stage
+from functions.kit import aws
 from functions.local.cdk import Cdk
 from functions.local.places import LocalInstallation, Places
 from functions.local.receiver import ReceiverLog
+from functions.records.dynamo import DynamoDatabase
+from functions.records.stores import Stores, table_names
 from tests.support.local import in_folder, processes_of, wait_for
+
+PATIENT_S = 600
 
 ROOT = Path(__file__).parents[2]
 COPIED = ("functions", "infra", "events", "pyproject.toml", "uv.lock", "cdk.json")
@@ -117,7 +123,12 @@ class Up:
         """Its records, settings and clients, as the operator's commands have them; this process's AWS meanwhile."""
         with in_folder(self.folder):
             os.environ.update(self.running.environment())
-            yield find_stage(name)
+            found = find_stage(name)
+            # On a busy machine an emulator takes its time; a test has no lease to lose meanwhile.
+            client = aws.client("dynamodb", shortest_lease_s=PATIENT_S)
+            database = DynamoDatabase(client, table_names(found.settings), found.clock.sleep)
+            vars(found)["stores"] = Stores(database, skew=timedelta(seconds=1), claimant="tests")
+            yield found
 
     def cdk(self, *words: str, app: str = "cdk.out") -> None:
         """The CDK's command line on what is synthesised in that folder of the deployment's."""
