@@ -6,7 +6,8 @@ what it says about the effect.
     no connection was made               certainly not applied
     409, 5xx, 3xx, no answer, cut off    unknown: under the same key it may be sent again, if the receiver honours keys
 
-A Lambda function's URL gets a signature besides.  A 409 is what receivers answer while an earlier request with the key is still at work.
+A 409 is what receivers answer while an earlier request with the key is still at work.  A request to the URL of a Lambda
+function is signed, by the credentials of the worker.
 """
 
 from __future__ import annotations

@@ -185,6 +185,13 @@ def test_an_applied_effect_does_not_look_failed_because_its_answer_cannot_be_kep
     assert unit.record.status == "COMPLETED"
 
 
+def test_a_function_url_that_cannot_be_signed_for_was_not_called(unit: Unit, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(NotApplied, match="there are none"):
+        unit.attempt().run.http("charge", "POST", "https://a.lambda-url.eu-central-1.on.aws/", repeatable=True)
+
+
 def test_where_nobody_listens_nothing_was_applied(unit: Unit) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
