@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from datetime import UTC, datetime
@@ -62,8 +63,12 @@ def test_where_the_kernel_ignores_that_signal_the_process_leaves_as_if_it_had_no
     ],
 )
 def test_no_other_attempt_stage_or_unit_is_touched_even_if_a_fault_is_armed_for_it(
-    unit: UnitId, attempt: int, mode: str
+    unit: UnitId, attempt: int, mode: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    killed: list[int] = []
+    monkeypatch.setattr(os, "kill", lambda pid, number: killed.append(pid))
+    monkeypatch.setattr(os, "_exit", killed.append)
     controls = Controls(MemoryDatabase())
     controls.arm_fault(str(unit), AFTER_EFFECT, SLOT)
     Faults(controls, mode).point(unit, attempt)(AFTER_EFFECT)
+    assert killed == []
