@@ -74,6 +74,7 @@ def test_the_answer_is_written_and_the_unit_goes_on_by_it(
     completion = world.journal().completion
     assert completion is not None
     assert completion.outcome is outcome
+    assert completion.reviews == (review,), "who said it stands in the completion"
     assert len(world.receiver.calls) == calls
 
 

@@ -27,6 +27,7 @@ from functions.sdk.errors import (
 )
 from tests.support.worlds import CHARGE, Crash, Interfered, Receiver, answer_twice, lose_answer, refuse
 from tests.unit.sdk.attempts import LEASE_S, Unit
+from tests.unit.sdk.odd_results import NOT_KEPT
 
 
 @pytest.fixture
@@ -75,6 +76,24 @@ def test_a_result_is_replayed_equal_to_the_first_answer(unit: Unit, result: Any)
     assert len(calls) == 1
     assert answers == [result] * 3
     assert {type(answer) for answer in answers} == {type(result)}
+
+
+@pytest.mark.parametrize("answer", NOT_KEPT.values(), ids=NOT_KEPT.keys())
+def test_d10_an_answer_that_cannot_be_kept_does_not_make_an_applied_effect_look_failed(unit: Unit, answer: Any) -> None:
+    calls: list[str] = []
+
+    def call(*, idempotency_key: str) -> Any:
+        calls.append(idempotency_key)
+        return answer
+
+    attempt = unit.attempt()
+    first = attempt.effect("charge", call, repeatable=False)
+
+    assert first.keys() == {"not_kept"}
+    assert unit.record.status == "COMPLETED"
+    assert states(attempt) == [("charge", "done")]
+    assert unit.attempt().effect("charge", call, repeatable=False) == first
+    assert len(calls) == 1
 
 
 def test_a_replayed_effect_is_listed_as_done(unit: Unit, receiver: Receiver) -> None:

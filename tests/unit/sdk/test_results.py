@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
-from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -12,48 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from functions.records.limits import size
-from functions.sdk.results import MAX_RESULT_BYTES, NotKeptError, boxed, kept, round_trip, summary, unboxed
+from functions.sdk.results import NotKeptError, boxed, kept, round_trip, summary, unboxed
+from tests.unit.sdk.odd_results import NOT_KEPT
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=9),
     lambda part: st.lists(part, max_size=3) | st.dictionaries(st.text(max_size=3), part, max_size=3),
     max_leaves=10,
 )
-
-
-def cycle() -> list[Any]:
-    result: list[Any] = []
-    result.append(result)
-    return result
-
-
-def deep() -> list[Any]:
-    result: list[Any] = []
-    for _ in range(100_000):
-        result = [result]
-    return result
-
-
-class Odd(dict[str, Any]):
-    def items(self) -> Any:
-        raise KeyError("mine")
-
-
-NOT_KEPT = {
-    "NaN": float("nan"),
-    "infinity": {"x": float("inf")},
-    "bytes": b"\xff",
-    "set": {"s": {1}},
-    "datetime": datetime(2026, 11, 29, tzinfo=UTC),
-    "decimal": Decimal("1.1"),
-    "500 KB": "x" * 500_000,
-    "multi-byte": "€" * MAX_RESULT_BYTES,
-    "cycle": cycle(),
-    "deep": deep(),
-    "object": object(),
-    "key": {(1, 2): 3},
-    "odd mapping": Odd(a=1),
-}
 
 
 @settings(max_examples=50)
