@@ -97,8 +97,9 @@ class Harness:
                 break
             if reply is not None:
                 self.clock.step(reply.after_s)
-        self._points.expect_done()
-        return self.ended
+        ended = self.ended
+        self._points.expect_done(f"{ended.state}{f' ({ended.reason})' if ended.reason else ''}")
+        return ended
 
     @property
     def ended(self) -> Ended:

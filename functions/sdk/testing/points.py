@@ -73,11 +73,12 @@ class Points:
         self._lose_at = None
         return True
 
-    def expect_done(self) -> None:
+    def expect_done(self, how_it_ended: str) -> None:
         """Raises PointNotPassedError where what was planned did not happen."""
         missed = self._crash_at or self._lose_at
         if missed is not None:
-            raise PointNotPassedError(f"the run passed no point {missed!r}; it passed {', '.join(self.passed)}")
+            passed = ", ".join(self.passed)
+            raise PointNotPassedError(f"the run passed no point {missed!r}: {how_it_ended}; it passed {passed}")
 
 
 class WatchedDatabase(MemoryDatabase):
