@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from functions.records.tables import Table
+
 ROLES = ("scheduler", "relay", "monitor")
 """The roles with one function each; a worker has one per pool."""
 
@@ -55,3 +57,8 @@ def taken(pool: str) -> bool:
     """Whether a pool of that name would be taken for a role, or get another's queue."""
     fixed = {*ROLES, SCHEDULER_DEAD, SCHEDULER_FAILURES, RELAY_FAILURES, MONITOR_FAILURES, RECEIVER_ALERTS}
     return pool in fixed or pool.endswith("-dead")
+
+
+def stream_parameter(table: Table) -> str:
+    """`inventory-stream-arn`, below the stage's folder."""
+    return f"{table.name}-stream-arn"

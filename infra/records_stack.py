@@ -10,19 +10,10 @@ from constructs import Construct
 
 from functions.kit.settings import Settings
 from functions.records.tables import COMPLETIONS, TABLES, Index, Table
+from infra.journal import NEVER
+from infra.naming import stream_parameter
 from infra.settings import environment
 from infra.stage import Stage, StageStack
-from infra.tables import stream_parameter
-
-# By IAM's names.  A transaction is judged by each of its writes, so these cover its updates and deletes too.
-NEVER_ON_THE_JOURNAL = (
-    "dynamodb:UpdateItem",
-    "dynamodb:DeleteItem",
-    "dynamodb:BatchWriteItem",
-    "dynamodb:PartiQLInsert",
-    "dynamodb:PartiQLUpdate",
-    "dynamodb:PartiQLDelete",
-)
 
 # What DynamoDB does with a key in the name of whoever uses a table, by its developer guide.
 BY_DYNAMODB = ("Encrypt", "Decrypt", "ReEncrypt*", "GenerateDataKey*", "DescribeKey", "CreateGrant")
@@ -96,7 +87,7 @@ def append_only() -> iam.PolicyDocument:
         sid="JournalIsAppendOnly",
         effect=iam.Effect.DENY,
         principals=[iam.AnyPrincipal()],
-        actions=list(NEVER_ON_THE_JOURNAL),
+        actions=list(NEVER),
         resources=["*"],  # in a table's policy: this table; its ARN would be a circle
     )
     return iam.PolicyDocument(statements=[deny])

@@ -8,11 +8,7 @@ from aws_cdk import aws_ssm as ssm
 
 from functions.kit.parameters import folder, parameter
 from functions.records.tables import HEARTBEATS, Index, Table
-
-
-def stream_parameter(table: Table) -> str:
-    """`inventory-stream-arn`, below the stage's folder."""
-    return f"{table.name}-stream-arn"
+from infra.naming import stream_parameter
 
 
 class Tables:

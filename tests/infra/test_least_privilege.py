@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from functions.records.tables import COMPLETIONS, HEARTBEATS
-from infra.records_stack import NEVER_ON_THE_JOURNAL
+from infra.journal import NEVER
 from tests.infra.judging import Engine, Request, Verdict
 from tests.infra.listed import Granted, listed
 from tests.infra.policies import ACCOUNT, ANOTHER_ACCOUNT, REGION, Document, Stage
@@ -87,15 +87,14 @@ def test_nobody_changes_or_deletes_what_stands_in_the_journal_not_even_an_admini
 ) -> None:
     stage = Stage("prod", synthesis)
     journal = stage.resource(COMPLETIONS.name)
-    refused = [Request(principal=ADMINISTRATOR, action=action, resource=journal) for action in NEVER_ON_THE_JOURNAL]
+    refused = [Request(principal=ADMINISTRATOR, action=action, resource=journal) for action in NEVER]
     assert set(judge(engine, stage, refused).values()) == {Verdict.DENIED}
     reads = [
         Request(principal=ADMINISTRATOR, action=f"dynamodb:{verb}", resource=journal) for verb in ("Query", "Scan")
     ]
     assert set(judge(engine, stage, reads).values()) == {Verdict.ALLOWED}
     elsewhere = [
-        Request(principal=ADMINISTRATOR, action=action, resource=stage.resource(HEARTBEATS.name))
-        for action in NEVER_ON_THE_JOURNAL
+        Request(principal=ADMINISTRATOR, action=action, resource=stage.resource(HEARTBEATS.name)) for action in NEVER
     ]
     assert set(judge(engine, stage, elsewhere).values()) == {Verdict.ALLOWED}
 
