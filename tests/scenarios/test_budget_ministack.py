@@ -39,6 +39,8 @@ from tests.support.worlds import SKEW, Context, Handlers, Receiver, a_charge
 
 pytestmark = pytest.mark.ministack
 
+VERSION = "3f9c21e0"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Installation:
@@ -60,7 +62,7 @@ class Installation:
             lock="charge",
             origin="schedule",
             payload={"account": "4711", "amount": 12},
-            definition="3f9c21e0",
+            definition=VERSION,
             created_at=slot,
             tick=slot,
         )
@@ -107,7 +109,7 @@ def installation(ministack_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> It
 
     handlers.functions["charge"] = charge
     stores = Stores(DynamoDatabase(dynamodb, names, clock.sleep), skew=SKEW)
-    definitions = Definitions(version="v1", jobs={"charge": a_charge(lease_s=60)}, pools={"default": Pool()})
+    definitions = Definitions(version=VERSION, jobs={"charge": a_charge(lease_s=60)}, pools={"default": Pool()})
     protocol = Protocol(
         stores,
         definitions,
