@@ -25,7 +25,8 @@ from functions.kit.instants import to_text
 from functions.schedules.compile import compile_jobs
 from functions.schedules.definitions import Job, parse
 from functions.schedules.expressions import parse as parse_expression
-from functions.schedules.rules import Refused, in_words, shown
+from functions.schedules.model import conflicts
+from functions.schedules.rules import Refused, in_words, seconds, shown
 from functions.schedules.slots import Slot, between
 from functions.schedules.words import over_clock_changes, spelled_out, values, words
 from functions.schedules.zones import known_zone, load_zone
@@ -55,6 +56,7 @@ class _Window:
 @click.command()
 @click.argument("job", required=False)
 @click.option("--schedule", "schedules", multiple=True, metavar="E", help='An expression, such as "0 2 * * *".')
+@click.option("--seconds", metavar="S", help='Of each minute of cron fields, such as "0,30".  Default: the first.')
 @click.option("--timezone", metavar="Z", help="The zone of --schedule.  Default: UTC.")
 @click.option("--dst-gap", type=click.Choice(["run", "skip"]), help="A time that the clock skips.  Default: run.")
 @click.option(
@@ -74,6 +76,7 @@ def command(
     *,
     schedules: tuple[str, ...],
     timezone: str | None,
+    seconds: str | None,
     dst_gap: str | None,
     dst_fold: str | None,
     root: Path,
@@ -94,7 +97,7 @@ def command(
     """  # noqa: D301  \b is click's mark for lines that stay as they are
     if (job is not None) + bool(schedules) > 1:
         raise click.UsageError("give JOB or --schedule, not both")
-    own = {"timezone": timezone, "dst_gap": dst_gap, "dst_fold": dst_fold}
+    own = {"timezone": timezone, "seconds": seconds, "dst_gap": dst_gap, "dst_fold": dst_fold}
     given = {field: value for field, value in own.items() if value is not None}
     if given and not schedules:
         raise click.UsageError(f"--{min(given).replace('_', '-')} belongs to --schedule; a job has its own")
@@ -179,9 +182,15 @@ def _stand_in(schedules: Iterable[str], given: Mapping[str, Any]) -> Job:
         for text in schedules:
             parse_expression(text)
         known_zone(given.get("timezone", "UTC"))
+        if "seconds" in given:
+            given = {**given, "seconds": seconds(given["seconds"])}
     except Refused as refused:
         raise click.UsageError(str(refused)) from None
-    return Job(name="preview", schedules=tuple(schedules), run="", owner="", complete_within_s=0, **given)
+    job = Job(name="preview", schedules=tuple(schedules), run="", owner="", complete_within_s=0, **given)
+    for conflict in conflicts(job, None):
+        if conflict.field == "seconds":
+            raise click.UsageError(f"--seconds {conflict.message}: {conflict.fix}")
+    return job
 
 
 def _document(job: Job, slot: Slot) -> dict[str, str | None]:
@@ -204,7 +213,7 @@ def _tell_one(job: Job, slots: list[Slot]) -> None:
 
 def _tell_meaning(job: Job, text: str) -> None:
     expression = parse_expression(text)
-    console().print(f"{spelled_out(text, expression)}   {words(expression)}, {job.timezone}")
+    console().print(f"{spelled_out(text, expression)}   {words(expression, job.seconds)}, {job.timezone}")
     told = {"values": values(expression)}
     if load_zone(job.timezone) is not load_zone("UTC"):
         told["clock changes"] = over_clock_changes(expression, job.dst_gap, job.dst_fold)

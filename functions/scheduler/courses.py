@@ -183,7 +183,7 @@ def unpacked(text: str) -> Jobs:
 
 def _slots(job: Job) -> list[Any]:
     starts, ends = (to_text(instant) if instant else None for instant in (job.starts, job.ends))
-    zone = [job.timezone, job.dst_gap, job.dst_fold]
+    zone: list[Any] = [job.timezone, job.dst_gap, job.dst_fold, *job.seconds]
     return [list(job.schedules), zone, starts, ends, job.enabled, list(job.partitions)]
 
 
@@ -210,10 +210,11 @@ def _job(  # noqa: PLR0917 - as `_telling` lists them
     partitions: list[str],
     digest: str,
 ) -> Job:
-    timezone, dst_gap, dst_fold = zone
+    timezone, dst_gap, dst_fold, *seconds = zone
     return _Kept(
         name=name,
         schedules=tuple(schedules),
+        seconds=tuple(seconds),
         timezone=timezone,
         dst_gap=dst_gap,
         dst_fold=dst_fold,

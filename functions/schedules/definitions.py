@@ -136,6 +136,7 @@ def _job(name: str, raw: object, pools: Mapping[str, Pool], pool_reasons: Mappin
     job = Job(
         name=rules.name(name, "a job's name"),
         schedules=fields.texts("schedules"),
+        seconds=rules.seconds(",".join(map(str, seconds))) if (seconds := fields.numbers("seconds")) else (),
         timezone=load_zone(fields.take("timezone", str)).key,
         starts=_instant(fields.take("starts", str, type(None))),
         ends=_instant(fields.take("ends", str, type(None))),

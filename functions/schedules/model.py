@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from functions.kit.instants import to_text
 from functions.schedules import rules
+from functions.schedules.cron import Cron
+from functions.schedules.expressions import parse
 from functions.schedules.rules import in_words
 from functions.schedules.spread import shortest_interval
 
@@ -43,6 +45,8 @@ class Job:
 
     name: str
     schedules: tuple[str, ...]
+    seconds: tuple[int, ...] = ()
+    """Of each minute that the schedules name, rising; empty means its first."""
     timezone: str = "UTC"
     starts: datetime | None = None
     ends: datetime | None = None
@@ -133,6 +137,9 @@ def conflicts(job: Job, pool: Pool | None) -> Iterator[Conflict]:
     if job.backoff_s > job.backoff_max_s:
         fix = f'write "{in_words(job.backoff_s)}" or more, or a shorter retries.backoff'
         yield conflict("retries.backoff_max", "retries.backoff", "is shorter than retries.backoff", fix)
+    if job.seconds and not all(isinstance(parse(text), Cron) for text in job.schedules):
+        message = "goes with cron fields only: rate(…) and at(…) say their seconds themselves"
+        yield conflict("seconds", "schedule", message, "leave it out, or write the schedule as cron")
     if job.spread_s and (interval := shortest_interval(job)) and job.spread_s >= interval.total_seconds():
         fix = f'write less than "{in_words(int(interval.total_seconds()))}"'
         yield conflict("spread", "schedule timezone", "is not shorter than the time from one slot to the next", fix)

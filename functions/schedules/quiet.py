@@ -32,7 +32,7 @@ _known: dict[Key, Stretch] = {}
 
 def key_of(job: Job) -> Key:
     """All that the slots of a job depend on, and nothing else: equal keys, equal slots."""
-    return job.schedules, job.timezone, job.starts, job.ends, job.dst_gap, job.dst_fold
+    return job.schedules, job.seconds, job.timezone, job.starts, job.ends, job.dst_gap, job.dst_fold
 
 
 def quiet_stretch(key: Key) -> Stretch | None:

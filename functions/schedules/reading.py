@@ -42,6 +42,12 @@ class Fields:
             raise Refused(f"{field} holds what is not text", "build the definitions again")
         return tuple(cast("list[str]", values))
 
+    def numbers(self, field: str) -> tuple[int, ...]:
+        values = cast("list[object]", self.take(field, list))
+        if not all(isinstance(value, int) and not isinstance(value, bool) for value in values):
+            raise Refused(f"{field} holds what is no whole number", "build the definitions again")
+        return tuple(cast("list[int]", values))
+
     def table(self, field: str) -> dict[str, Any]:
         return cast("dict[str, Any]", self.take(field, dict))
 

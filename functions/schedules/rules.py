@@ -5,6 +5,7 @@ Every function returns the value in the form that is kept or raises Refused, whi
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import re
@@ -51,6 +52,7 @@ _RUN = re.compile(r"[a-z][a-z0-9_]*(?:\.[a-z][a-z0-9_]*)*:[A-Za-z][A-Za-z0-9_]*"
 _LOCK = re.compile(r"(?:[A-Za-z0-9._-]|\{job\}|\{partition\}){1,200}")
 _LINK = re.compile(r"https://(?:[A-Za-z0-9._~:/?#@!$&()*+,;=%-]|\{job\}){1,500}")
 _DURATION = re.compile(r"(?:([0-9]{1,8})d)?(?:([0-9]{1,8})h)?(?:([0-9]{1,8})m)?(?:([0-9]{1,8})s)?")
+_SECONDS = re.compile(r"[0-5]?[0-9](?:,[0-5]?[0-9])*")
 _LOOSE_DURATION = re.compile(r"([0-9]{1,8}(?:\.[0-9]{1,8})?)(d|h|m|s)[a-z]*")
 _UNITS = {"d": DAY_S, "h": 3600, "m": 60, "s": 1}
 # What SQS refuses (its allowed set is #x9 #xA #xD #x20-#xD7FF #xE000-#xFFFD #x10000-#x10FFFF) and DEL.
@@ -126,6 +128,17 @@ def duration(value: object, low: int = 0, high: int = YEAR_S) -> int:
     if not low <= seconds <= high:
         raise Refused(f"{shown(value)} is out of range", f'write "{in_words(low)}" to "{in_words(high)}"')
     return seconds
+
+
+def seconds(value: object) -> tuple[int, ...]:
+    """Seconds of a minute, as `"0,30"` says them, rising."""
+    fix = 'write the seconds, rising, with commas between them, such as "0,30"'
+    if not isinstance(value, str) or not _SECONDS.fullmatch(value):
+        raise Refused(f"{shown(value)} are no seconds of a minute", fix)
+    found = tuple(int(one) for one in value.split(","))
+    if any(later <= one for one, later in itertools.pairwise(found)):
+        raise Refused(f"{shown(value)} are not rising", fix)
+    return found
 
 
 def in_words(seconds: int) -> str:

@@ -131,9 +131,17 @@ def _of_one(text: str, job: Job, zone: ZoneInfo, after: datetime) -> Iterator[Sl
     start = _wall_before(after, zone)
     if isinstance(expression, At):
         return _placed((wall for wall in (expression.wall,) if wall > start), zone, job.dst_gap, job.dst_fold)
+    if job.seconds:
+        times = _at_seconds(walls(expression, start.replace(second=0) - _SECOND), job.seconds)
+    else:
+        times = walls(expression, start)
     if expression.wildcard:
-        return _placed(walls(expression, start), zone, "nothing", "both")
-    return _placed(walls(expression, start), zone, job.dst_gap, job.dst_fold)
+        return _placed(times, zone, "nothing", "both")
+    return _placed(times, zone, job.dst_gap, job.dst_fold)
+
+
+def _at_seconds(minutes: Iterator[datetime], seconds: tuple[int, ...]) -> Iterator[datetime]:
+    return (minute.replace(second=second) for minute in minutes for second in seconds)
 
 
 def _every(period: timedelta, anchor: datetime, after: datetime) -> Iterator[Slot]:

@@ -18,8 +18,17 @@ _FOLD = {
 }
 
 
-def words(expression: Expression) -> str:
-    """One English phrase."""
+def words(expression: Expression, seconds: tuple[int, ...] = ()) -> str:
+    """One English phrase.  `seconds` are those of each minute that cron fields name."""
+    phrase = _words(expression)
+    if not seconds:
+        return phrase
+    *others, last = map(str, seconds)
+    told = f"{', '.join(others)} and {last}" if others else last
+    return f"{phrase}, at second {told} of the minute"
+
+
+def _words(expression: Expression) -> str:
     match expression:
         case Rate():
             return f"Every {expression.text.removeprefix('rate(').removesuffix(')').removeprefix('1 ')}"

@@ -23,6 +23,7 @@ _VPC_KEYS = ("subnets", "security_groups")
 # What a value looks like in the file, for the JSON Schema; the validators say more, and better.
 _DURATION = Annotated[str, Field(pattern=r"^(?=.)([0-9]{1,8}d)?([0-9]{1,8}h)?([0-9]{1,8}m)?([0-9]{1,8}s)?$")]
 _NAME = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{0,62}$")]
+_SECONDS_OF_MINUTE = Annotated[str, Field(pattern=r"^[0-5]?[0-9](,[0-5]?[0-9])*$")]
 _LIST = list[str]
 
 
@@ -164,6 +165,8 @@ class JobFields(_Table):
 
     schedule: Annotated[tuple[str, ...], PlainValidator(_schedules, json_schema_input_type=str | _LIST)] = ()
     """Five cron fields, cron(…), rate(…), at(…) or @daily; a list is the union."""
+    seconds: Annotated[tuple[int, ...], PlainValidator(rules.seconds, json_schema_input_type=_SECONDS_OF_MINUTE)] = ()
+    """Of each minute that cron fields name, such as "0,30"; without it the first."""
     timezone: Annotated[str, PlainValidator(zones.known_zone, json_schema_input_type=str)] = "UTC"
     """IANA name, such as Europe/Berlin."""
     dst_gap: Annotated[str, _choice("run", "skip")] = "run"

@@ -129,7 +129,8 @@ def _job(name: str, fields: JobFields) -> Job:
     retries, catchup = fields.retries, fields.catchup
     derived = fields.start_grace + retries.attempts * (fields.max_duration + retries.backoff_max) + fields.grace
     same = (
-        "timezone starts ends dst_gap dst_fold run payload partitions pool permissions drill overlap lock needs_review "
+        "seconds timezone starts ends dst_gap dst_fold run payload partitions pool permissions drill overlap lock "
+        "needs_review "
         "severity owner description tags stages enabled"
     )
     return Job(

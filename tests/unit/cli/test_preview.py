@@ -110,6 +110,25 @@ def test_a_short_form_is_spelled_out_and_awss_weekdays_are_named(project: Projec
     assert "Mon 2026-11-30" in text
 
 
+def test_seconds_of_an_expression_are_slots_and_words(project: Project) -> None:
+    result = preview(project, "--schedule", "*/5 * * * *", "--seconds", "0,30", "--count", "3")
+    assert "at second 0 and 30 of the minute" in result.output
+    assert [line.split()[3] for line in result.output.splitlines() if line.startswith("Sun")] == [
+        "2026-11-29T17:00:30Z",
+        "2026-11-29T17:05:00Z",
+        "2026-11-29T17:05:30Z",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("schedule", "seconds", "said"),
+    [("* * * * *", "60", "no seconds of a minute"), ("rate(1 minute)", "0,30", "goes with cron fields only")],
+)
+def test_seconds_that_cannot_be_are_a_wrong_usage(project: Project, schedule: str, seconds: str, said: str) -> None:
+    result = preview(project, "--schedule", schedule, "--seconds", seconds)
+    assert (result.exit_code, said in result.output) == (2, True)
+
+
 def test_the_spread_of_a_job_is_said(project: Project) -> None:
     project.write(JOBS + '\n[jobs.wide]\nschedule = "0 3 * * *"\nspread = "90m"\n')
     assert "each unit starts less than 1h30m after its slot" in preview(project, "wide").stdout

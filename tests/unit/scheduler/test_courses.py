@@ -21,6 +21,7 @@ EVERY: dict[str, Any] = {
     "dst_gap": "skip",
     "dst_fold": "both",
     "enabled": False,
+    "seconds": (0, 30),
     "partitions": ("eu",),
     "payload": {"n": 1},
     "pool": "heavy",

@@ -265,6 +265,9 @@ def test_what_is_not_built_yet_is_refused_and_says_so(project: Project, line: st
         ('payload = { a = "\\u0000" }', "payload"),
         ('description = "two\\nlines"', "description"),
         ("catchup.max = 10001", "catchup.max"),
+        ('seconds = "60"', "seconds"),
+        ("seconds = 30", "seconds"),
+        ("seconds = [0, 30]", "seconds"),
         ('dst_gap = "shift"', "dst_gap"),
         ('dst_fold = "twice"', "dst_fold"),
         ('spread = "15m"', "spread"),
@@ -279,6 +282,20 @@ def test_a_value_that_cannot_work_is_one_error_at_its_field(project: Project, li
     assert [error.field for error in compiled.errors] == [field]
     assert compiled.errors[0].fix
     assert compiled.document["jobs"] == {}
+
+
+def test_seconds_go_with_cron_fields(project: Project) -> None:
+    project.write(SMALL + 'seconds = "0,30"')
+    [job] = parse(project.compile().document).jobs.values()
+    assert job.seconds == (0, 30)
+
+
+@pytest.mark.parametrize("schedule", ['"rate(5 minutes)"', '["0 2 * * *", "at(2026-12-01T02:30:00)"]'])
+def test_seconds_beside_what_says_its_own_are_refused(project: Project, schedule: str) -> None:
+    lines = [line for line in SMALL.splitlines() if "schedule" not in line]
+    project.write("\n".join([*lines, f"schedule = {schedule}", 'seconds = "0,30"']))
+    [error] = project.compile().errors
+    assert (error.field, "cron" in error.fix) == ("seconds", True)
 
 
 @pytest.mark.parametrize(
