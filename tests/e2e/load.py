@@ -16,7 +16,8 @@ from functions.records.entries import Attempt, Ending, Journal, Outcome
 from tests.support.deployed import Up
 from tests.support.local import request
 
-EFFECTS = 2
+BEGAN = "began"
+EFFECTS = ("load-a", "load-b")
 FAIL_FIRST = 5
 """One in so many fails its first attempt by itself."""
 WITHIN_S = 900.0
@@ -24,8 +25,10 @@ WITHIN_S = 900.0
 
 @dataclass(frozen=True, kw_only=True)
 class Account:
-    """`wrong` names each unit that is not as promised, and why.  Counted: `lost` and `doubled` effects at the receiver,
-    against two for each unit; `died` attempts, of which the receiver heard or not; `failed` ones, as asked.
+    """`wrong` names each unit that is not as promised, and why.
+
+    Each unit is to have each of EFFECTS once at the receiver: `lost` and `doubled` count what is not so.  `died` are
+    attempts whose workers did, whether the receiver heard of them or not, and `failed` those that were to fail.
     """
 
     units: int
@@ -96,23 +99,23 @@ class Load:
         """What the journal says and what the receiver saw, one held against the other."""
         seen = self._seen()
         journals = {unit_id: self._journal(unit_id) for unit_id in self.units}
-        applied = {unit_id: _applied(entries, "load") for unit_id, entries in seen.items()}
+        applied = [_applied(entries) for entries in seen.values()]
         attempts = [attempt for journal in journals.values() for attempt in journal.all_attempts]
         return Account(
             units=len(self.units),
-            effects=sum(map(len, applied.values())),
-            lost=sum(EFFECTS - len(set(keys)) for keys in applied.values()),
-            doubled=sum(len(keys) - len(set(keys)) for keys in applied.values()),
+            effects=sum(counts[name] for counts in applied for name in EFFECTS),
+            lost=sum(counts[name] == 0 for counts in applied for name in EFFECTS),
+            doubled=sum(max(0, counts[name] - 1) for counts in applied for name in EFFECTS),
             completions=sum(journal.completion is not None for journal in journals.values()),
             attempts=len(attempts),
-            began=sum(len(_applied(entries, "began")) for entries in seen.values()),
+            began=sum(counts[BEGAN] for counts in applied),
             died=_count(attempts, Ending.LOST),
             failed=_count(attempts, Ending.ERROR),
             duplicates=sum(len(journal.duplicates) for journal in journals.values()),
             wrong=tuple(
                 f"{unit_id}: {problem}"
                 for unit_id, journal in journals.items()
-                if (problem := _problem(journal, len(_applied(seen[unit_id], "began")), len(set(applied[unit_id]))))
+                if (problem := _problem(journal, _applied(seen[unit_id])))
             ),
         )
 
@@ -127,28 +130,29 @@ class Load:
         return self._stage.stores.completions.read(unit_id)
 
 
-def _applied(entries: list[LogEntry], name: str) -> list[str | None]:
-    return [entry.key for entry in entries if (entry.kind, entry.name, entry.status) == ("effect", name, "applied")]
+def _applied(entries: list[LogEntry]) -> Counter[str | None]:
+    """How often each effect happened, by its name; under whatever key."""
+    return Counter(entry.name for entry in entries if (entry.kind, entry.status) == ("effect", "applied"))
 
 
 def _count(attempts: list[Attempt], ending: Ending) -> int:
     return sum(attempt.ending is ending for attempt in attempts)
 
 
-def _problem(journal: Journal, began: int, effects: int) -> str | None:
+def _problem(journal: Journal, applied: Counter[str | None]) -> str | None:
     """What the journal leaves out.  An attempt that died before its job began is in it, and the receiver knows none."""
     if journal.completion is None:
         return "is not complete"
     if journal.completion.outcome is not Outcome.SUCCEEDED:
         return f"ended as {journal.completion.outcome}: {journal.all_attempts[-1].error}"
-    if journal.completion.effects_total != effects:
-        return f"has {journal.completion.effects_total} effects in its journal, {effects} at the receiver"
+    if journal.completion.effects_total != len(EFFECTS):
+        return f"has {journal.completion.effects_total} effects in its journal"
     attempts = journal.all_attempts
     endings = Counter(attempt.ending for attempt in attempts)
     if endings[Ending.SUCCEEDED] != 1:
         return f"has {endings[Ending.SUCCEEDED]} attempts that succeeded"
-    if len(attempts) < began:
-        return f"has {len(attempts)} attempts in its journal, the receiver heard of {began}"
+    if len(attempts) < applied[BEGAN]:
+        return f"has {len(attempts)} attempts in its journal, the receiver heard of {applied[BEGAN]}"
     if journal.unreadable:
         return f"has entries that cannot be read: {journal.unreadable}"
     return None

@@ -84,7 +84,7 @@ def main(run):
     urllib3.request("POST", receiver.address("began"), headers={**headers, "Idempotency-Key": uuid4().hex})
     for item in ("a", "b"):
         delay = chance.uniform(0, 0.5)
-        url = f"{receiver.address('load')}?delay={delay:.2f}"
+        url = f"{receiver.address(f'load-{item}')}?delay={delay:.2f}"
         run.http("load", "POST", url, item=item, repeatable=True, headers=headers)
         if run.payload["fails"] and run.attempt == 1:
             raise RuntimeError("as asked")
