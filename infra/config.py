@@ -26,6 +26,7 @@ Email = Annotated[str, StringConstraints(pattern=r"^[^@\s,]+@[^@\s,]+\.[^@\s,]+$
 Phone = Annotated[str, StringConstraints(pattern=r"^\+[0-9]{6,15}$")]
 Https = Annotated[str, StringConstraints(pattern=r"^https://[^\s/]+(/\S*)?$")]
 Url = Annotated[str, StringConstraints(pattern=r"^https?://[^\s/]+(/\S*)?$")]
+Ping = Annotated[str, StringConstraints(pattern=r"^(https://[^\s/]+(/\S*)?|ssm:/[A-Za-z0-9/_.-]{1,500})$")]
 Account = Annotated[str, StringConstraints(pattern=r"^[0-9]{12}$")]
 Region = Annotated[str, StringConstraints(pattern=r"^[a-z]{2}(-[a-z]+)+-[0-9]$")]
 Qualifier = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]{1,10}$")]
@@ -58,6 +59,7 @@ class StageConfig(BaseModel):
     tracing: bool = False
     drills: bool = False
     receiver: Url | None = None
+    ping: Ping | None = None
     drill_stack: bool = False
     skew_s: Annotated[int, Field(ge=1, le=60)] = 5
     reserved_concurrency: dict[str, Annotated[int, Field(ge=1, le=1000)]] = Field(default_factory=dict)

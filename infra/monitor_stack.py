@@ -6,6 +6,7 @@ A rule and not EventBridge Scheduler, which wakes the scheduler: one that fails 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 
 import aws_cdk as cdk
 from aws_cdk import aws_events as events
@@ -63,6 +64,7 @@ class MonitorStack(StageStack):
             definitions=DEFINITIONS,
             skew=str(config.skew_s),
             **told,
+            **({"ping": config.ping} if config.ping else {}),
         )
         failures = failure_queue(self, "failures", names.of(MONITOR_FAILURES))
         monitor = RoleFunction(
@@ -73,7 +75,7 @@ class MonitorStack(StageStack):
                 role="monitor",
                 asset=stage.assets.build("monitor"),
                 environment=complete(MonitorSettings, variables),
-                allowed=[*allowed(tables), *topics.allow_publishing()],
+                allowed=[*allowed(tables), *topics.allow_publishing(), *self._allow_ping(config.ping)],
                 reserved=config.reserved_concurrency.get("monitor"),
             ),
             config=config,
@@ -98,6 +100,13 @@ class MonitorStack(StageStack):
         """The subscription stands here and not with its queue: it goes with the topic, and must come again with it."""
         queue = self.format_arn(service="sqs", resource=self.stage.names.of(RECEIVER_ALERTS))
         sns.CfnSubscription(self, "receiver", topic_arn=topic.topic_arn, protocol="sqs", endpoint=queue)
+
+    def _allow_ping(self, ping: str | None) -> Iterator[iam.PolicyStatement]:
+        """The URL of a monitor outside is all that one needs to ping in our name: it may be a parameter."""
+        if ping is not None and ping.startswith("ssm:"):
+            name = ping.removeprefix("ssm:/")
+            arn = self.format_arn(service="ssm", resource="parameter", resource_name=name)
+            yield iam.PolicyStatement(actions=["ssm:GetParameter"], resources=[arn])
 
     def _watch_the_journal(self, function: lambda_.Function, stream_arn: str, failures: sqs.Queue) -> None:
         mapping = lambda_.CfnEventSourceMapping

@@ -18,6 +18,7 @@ from functions.kit.errors import RetryableError
 from functions.kit.logging import get_logger
 from functions.monitor.journal import changed
 from functions.monitor.judge import Monitor, PassReport
+from functions.monitor.ping import ping
 from functions.monitor.publish import SnsPublisher, Topics
 from functions.monitor.settings import MonitorSettings
 from functions.records.dynamo import DynamoDatabase
@@ -48,6 +49,8 @@ def handler(event: Mapping[str, Any], context: object) -> dict[str, Any]:
     logger.info("pass done", action="pass", trigger=str(event.get("source", "")), **_fields(report))
     if report.unsent:
         raise UntoldError("messages could not be sent: see the log, and the topics' policies")
+    if settings.ping:
+        ping(settings.ping)
     # The mapping reports failures item by item: all of them were told.
     return _fields(report) | ({"batchItemFailures": []} if "Records" in event else {})
 

@@ -39,6 +39,7 @@ STAGES = """
     dashboard = false
     drills    = true
     receiver  = "https://drills.example.com"
+    ping      = "ssm:/outside/ping"
     log_days  = 7
     qualifier = "mine"
 

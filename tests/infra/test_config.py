@@ -52,6 +52,8 @@ def test_every_mistake_of_every_stage_is_told_at_once() -> None:
         ({"https": ["http://example.com"]}, "https.0: "),
         ({"sms": ["0151"]}, "sms.0: "),
         ({"skew_s": 0}, "skew_s: "),
+        ({"ping": "http://example.com"}, "ping: "),
+        ({"ping": "ssm:name"}, "ping: "),
         ({"qualifier": "Mine!"}, "qualifier: "),
         ({"drills": "yes"}, "drills: "),
         ({"shards": 0}, "shards: "),

@@ -213,3 +213,14 @@ def test_a_stack_that_gives_what_is_not_read_or_not_what_is_needed_is_refused() 
         environment(WorkerSettings, (), pools="default")
     with pytest.raises(NotASettingError, match="WorkerSettings needs SPLITSHIFT_QUEUE_URL"):
         complete(WorkerSettings, environment(WorkerSettings, (), pool="default"))
+
+
+def test_the_monitor_may_read_where_it_pings_and_only_where_a_stage_asks_for_it(synthesis: Synthesis) -> None:
+    template = synthesis.template("dev", "monitor")
+    function = template.one("AWS::Lambda::Function", FunctionName="splitshift-dev-monitor")
+    assert function["Environment"]["Variables"]["SPLITSHIFT_PING"] == "ssm:/outside/ping"
+    role = template.role_of("splitshift-dev-monitor")
+    [allowed] = [one for one in template.statements(role) if one["Action"] == "ssm:GetParameter"]
+    assert template.text(allowed["Resource"]).endswith(":parameter/outside/ping")
+    other = synthesis.template("prod", "monitor")
+    assert "SPLITSHIFT_PING" not in other.one("AWS::Lambda::Function")["Environment"]["Variables"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -188,3 +189,23 @@ def test_a_silent_scheduler_is_told_by_its_own_source(events: Topic):
     monitor.handler(sample("monitor.alarm"), Context())
     conditions = [json.loads(one["Message"])["condition"] for one in events.heard()]
     assert f"heartbeat#{SCHEDULER}" in conditions
+
+
+def test_a_pass_that_went_well_pings_the_monitor_outside_and_one_that_told_nobody_does_not(
+    people: Topic, monkeypatch: pytest.MonkeyPatch
+):
+    with socket.create_server(("127.0.0.1", 0)) as outside:
+        outside.settimeout(0.2)
+        monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+        monkeypatch.setenv("SPLITSHIFT_PING", f"http://127.0.0.1:{outside.getsockname()[1]}/here")
+        monkeypatch.setattr("functions.monitor.ping.TIMEOUT_S", 0.2)
+        monitor.handler(sample("monitor.minute"), Context())  # not answered: the pass is none the worse
+        connection, _ = outside.accept()
+        with connection:
+            assert connection.recv(1000).startswith(b"GET /here HTTP/1.1\r\n")
+        monkeypatch.setenv("SPLITSHIFT_PEOPLE_TOPIC", f"{people.arn}-gone")
+        a_unit_that_nobody_began()
+        with pytest.raises(monitor.UntoldError):
+            monitor.handler(sample("monitor.minute"), Context())
+        with pytest.raises(TimeoutError):
+            outside.accept()
