@@ -53,6 +53,7 @@ class StageOptions:
     alarms: str = "all"
     dashboard: bool = True
     customer_key: bool = False
+    shards: int = 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,8 +95,10 @@ def _job(name: str, runs: int, pool: Pool, seconds: float) -> Line:
 
 def _fixed(stage: StageOptions, pools: int) -> Iterator[Line]:
     for name, turn in IDLE.items():
-        usd = _turns(turn, _MINUTES, gb=_ROLE_GB) + (prices.TICKS.of(_MINUTES) if name == "ticks" else 0)
-        yield Line(name=name, what=f"{_MINUTES:,}, one a minute", usd=usd)
+        # A tick is one of a shard.
+        turns = _MINUTES * (stage.shards if name == "ticks" else 1)
+        usd = _turns(turn, turns, gb=_ROLE_GB) + (prices.TICKS.of(turns) if name == "ticks" else 0)
+        yield Line(name=name, what=f"{turns:,} turns", usd=usd)
     polls = POLLS_A_MINUTE * _MINUTES * pools
     yield _line("queues", prices.MESSAGES, polls)
     yield _line("alarms", prices.ALARM, alarm_metrics(stage, pools))

@@ -93,13 +93,14 @@ def test_alarms_dashboard_keys_and_pools_change_their_own_lines():
     assert fixed(StageOptions(alarms="none"))["alarms"] == 0
     assert fixed(StageOptions(customer_key=True))["keys"] == 2
     assert fixed(StageOptions(), pools=2)["queues"] == pytest.approx(2 * usual["queues"])
+    assert fixed(StageOptions(shards=3))["ticks"] == pytest.approx(3 * usual["ticks"])
     assert alarm_metrics(StageOptions(), 2) == 26 + 3
 
 
 def test_what_a_stage_leaves_out_is_as_it_is_built():
     config = StageConfig()
     assert StageOptions() == StageOptions(
-        alarms=config.alarms, dashboard=config.dashboard, customer_key=config.customer_key
+        alarms=config.alarms, dashboard=config.dashboard, customer_key=config.customer_key, shards=config.shards
     )
 
 
@@ -144,8 +145,9 @@ def test_a_stage_that_must_be_named_is_told_with_those_there_are(run: Run, root:
 
 def test_every_option_of_a_stage_is_read_from_its_file(run: Run, root: Path):
     (root / "infra" / "stages.toml").write_text(
-        '[stages.dev]\nalarms = "none"\ndashboard = false\ncustomer_key = true\n'
+        '[stages.dev]\nalarms = "none"\ndashboard = false\ncustomer_key = true\nshards = 2\n'
     )
     lines = {line["name"]: line["usd"] for line in run("cost", "--root", str(root), "--json").document["lines"]}
     assert (lines["alarms"], lines["dashboard"], lines["keys"]) == (0, 0, 2)
-    assert len(dataclasses.fields(StageOptions)) == 3
+    assert lines["ticks"] == pytest.approx(fixed(StageOptions(shards=2))["ticks"], abs=0.001)
+    assert len(dataclasses.fields(StageOptions)) == 4
