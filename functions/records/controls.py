@@ -57,8 +57,18 @@ class Control:
 
     def paused_at(self, instant: datetime) -> bool:
         """Whether this instant, past or to come, lies in a pause."""
-        if any(pause.covers(instant) for pause in self.earlier):
-            return True
+        return self._present_covers(instant) or any(pause.covers(instant) for pause in self.earlier)
+
+    def pause_ends(self, instant: datetime) -> datetime | None:
+        """When the pause ends in which this instant lies; None where its end is open.
+
+        One that was lifted has an end too, which by a clock that is behind is still to come.
+        """
+        if self._present_covers(instant):
+            return self.until
+        return max((pause.until for pause in self.earlier if pause.covers(instant)), default=None)
+
+    def _present_covers(self, instant: datetime) -> bool:
         began = self.since is None or self.since <= instant
         return self.paused and began and (self.until is None or instant < self.until)
 

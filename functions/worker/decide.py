@@ -147,7 +147,7 @@ def _by_pauses(row: Row, control: Control, job: Job, now: datetime, *, started: 
         return Conclude(outcome=Outcome.SKIPPED, reason="paused")
     if paused:
         look_at = now + PAUSE_LOOKS_AFTER
-        return Later(at=min(control.until or look_at, look_at), why="paused")
+        return Later(at=min(control.pause_ends(now) or look_at, look_at), why="paused")
     return None
 
 

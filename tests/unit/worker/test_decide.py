@@ -204,6 +204,17 @@ def test_a_pause_that_is_over_or_was_lifted_is_none() -> None:
     assert decided(control=Control(job="nightly", paused=False)) == Start(attempt=1, at=NOW)
 
 
+def test_a_pause_that_was_lifted_by_a_clock_ahead_of_ours_is_waited_for_to_its_end_and_no_longer() -> None:
+    """The message of a resume may come before that: it must not wait as in a pause without an end."""
+    lifted_at = NOW + timedelta(milliseconds=700)
+    lifted = (
+        Control(job="nightly").pause(NOW - minutes(1), until=None, reason=None, by="ann").resume(lifted_at, by="ann")
+    )
+    for started in ((), (attempt(),)):
+        assert decided(control=lifted, attempts=started) == Later(at=lifted_at, why="paused")
+    assert decided(row(run_at=lifted_at), lifted) == Later(at=lifted_at, why="paused")
+
+
 def test_a_start_deadline_counts_from_run_at_and_only_for_what_never_started() -> None:
     job = a_job(start_deadline_s=600)
     expired = Conclude(outcome=Outcome.EXPIRED, reason="start_deadline")
