@@ -5,10 +5,9 @@ For simulations and authors' tests.
 
 from __future__ import annotations
 
-import copy
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from functions.records import limits
 from functions.records.database import (
@@ -55,7 +54,7 @@ class MemoryDatabase:
     def get(self, table: str, key: Key) -> Item | None:
         limits.check_key(table, key)
         with self._lock:
-            return copy.deepcopy(self._rows[table].get(self._row(table, key)))
+            return _copied(self._rows[table].get(self._row(table, key)))
 
     def get_many(self, keys: Mapping[str, Sequence[Key]]) -> dict[str, list[Item]]:
         with self._lock:
@@ -75,19 +74,22 @@ class MemoryDatabase:
                 sort = query.sort or index.range_key
                 keys = (index.hash_key, *([index.range_key] if index.range_key else []))
                 projection = (*schema.key_names, *keys)
-                rows = [row for row in self._rows[query.table].values() if all(key in row for key in keys)]
             else:
-                rows = list(self._rows[query.table].values())
-            found = [row for row in rows if row.get(name) == value and _in_range(row, sort, query)]
+                keys = ()
+            found = [
+                row
+                for row in self._rows[query.table].values()
+                if row.get(name) == value and all(key in row for key in keys) and _in_range(row, sort, query)
+            ]
             found.sort(key=lambda row: str(row.get(sort, "")) if sort else "", reverse=query.newest_first)
             found = found[: query.limit]
             if projection is not None:
                 found = [{key: row[key] for key in projection if key in row} for row in found]
-            return iter(copy.deepcopy(found))
+            return iter(_copied(found))
 
     def scan(self, table: str) -> Iterator[Item]:
         with self._lock:
-            return iter(copy.deepcopy(list(self._rows[table].values())))
+            return iter(_copied(list(self._rows[table].values())))
 
     def put(self, write: Put) -> None:
         self._single(write)
@@ -124,7 +126,7 @@ class MemoryDatabase:
         found = self._rows[write.table].get(self._row(write.table, limits.key_of(write)))
         if holds(write.condition, found):
             return None
-        return Refusal(write.condition.name, copy.deepcopy(found))
+        return Refusal(write.condition.name, _copied(found))
 
     def _apply(self, writes: Sequence[Write]) -> None:
         """All of them or, where one would make an item that DynamoDB cannot hold, none."""
@@ -138,7 +140,7 @@ class MemoryDatabase:
             else:
                 rows[row] = new
             if self.on_change is not None and new != old:
-                self.on_change(write.table, copy.deepcopy(old), copy.deepcopy(new))
+                self.on_change(write.table, _copied(old), _copied(new))
 
     def _after(self, write: Put | Change | Remove) -> Item | None:
         match write:
@@ -181,15 +183,15 @@ def _holds(clause: Clause, item: Item) -> bool:
 
 def updated(item: Item, update: Update) -> Item:
     """The item after an update; values refer to the item as it was, as in DynamoDB."""
-    new = copy.deepcopy(item)
+    new = dict(item)
     for name, value in update.set.items():
         match value:
             case NextNumber(start):
                 new[name] = item.get(name, start) + 1
             case Appended(values):
-                new[name] = [*item.get(name, []), *copy.deepcopy(values)]
+                new[name] = [*item.get(name, []), *values]
             case _:
-                new[name] = copy.deepcopy(value)
+                new[name] = value
     for name in update.remove:
         new.pop(name, None)
     for name, members in update.add.items():
@@ -200,6 +202,19 @@ def updated(item: Item, update: Update) -> Item:
 def _stored(item: Item) -> Item:
     """As it would come back from DynamoDB; what that cannot hold raises here too."""
     return from_item(to_item(item))
+
+
+def _copied(value: Any) -> Any:
+    """Of plain values, which are all that an item holds; several times as fast as deepcopy."""
+    match value:
+        case dict():
+            return {name: _copied(part) for name, part in cast("Item", value).items()}
+        case list():
+            return [_copied(part) for part in cast("list[Any]", value)]
+        case set():
+            return set(cast("set[Any]", value))
+        case _:
+            return value
 
 
 def _at(item: Item, path: str) -> Any:

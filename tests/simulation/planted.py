@@ -1,0 +1,183 @@
+"""Bugs that were thought of, each put into the real code for a while: the checker must find them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from unittest.mock import patch
+
+from functions.monitor.outbox import Outbox
+from functions.records import completions, effects, leases
+from functions.records.completions import Completions, Ended
+from functions.records.database import Change, Condition, ConditionRefusedError, Equals, Present, Update
+from functions.records.effects import EffectRecord
+from functions.records.entries import Ending
+from functions.records.leases import Lease
+from functions.records.tables import LEASES
+from functions.scheduler.tick import Scheduler
+from functions.sdk.ledger import LedgerLayer
+from functions.worker import execution
+from functions.worker.endings import Acknowledge, Endings, Reply, Unit
+from functions.worker.execution import Ran
+from functions.worker.protocol import Protocol
+
+_anybody = Condition("anybody", leases.either(leases.Absent("owner"), Present("owner")))
+
+
+# --- leases -----------------------------------------------------------------------------------------------------------
+
+
+def _freed_by_anybody(lease: Lease, now: datetime) -> Change:
+    del now
+    return Change(LEASES.name, {"lease_key": lease.lock}, Update(remove=leases._HELD), _anybody)
+
+
+def _free_or_not(unit_id: str, now: datetime) -> Condition:
+    del unit_id, now
+    return _anybody
+
+
+def _dead_forgotten(self: Any, dead: Lease | None = None) -> Update:
+    del dead
+    return _update(self)
+
+
+_update = leases._Claim.update
+
+
+# --- endings ----------------------------------------------------------------------------------------------------------
+
+
+def _completed_first(self: Any, unit: Unit, number: int, context: Any, extend_messages: Callable[[], None]) -> Reply:
+    ran = Ran(ending=Ending.SUCCEEDED)
+    reply = self._endings.succeeded(unit, ran, self._clock.now())
+    self._attempt(unit, number, context, extend_messages)
+    return reply
+
+
+def _in_two_writes(self: Completions, lease: Lease, entry: Any, *, unit_id: str, ttl: int, now: datetime) -> Ended:
+    try:
+        self._database.put(completions._put(unit_id, entry, ttl))
+    except ConditionRefusedError:
+        return Ended.KNOWN
+    self._free(lease, now)
+    return Ended.WRITTEN
+
+
+def _never_ours(found: Any, wanted: Any, owner: str) -> bool:
+    del found, wanted, owner
+    return False
+
+
+def _as_it_stands(found: Any, record: EffectRecord) -> EffectRecord:
+    del record
+    return effects.from_item(found)
+
+
+def _stale_and_done(self: Endings, unit: Unit, brought: str) -> Reply:
+    _stale(self, unit, brought)
+    return Acknowledge()
+
+
+_stale = Endings.stale
+
+
+def _lost_whatever_it_did(self: Completions, unit_id: str, attempt: Any, ttl: int) -> bool:
+    self._append(unit_id, attempt, ttl)
+    return True
+
+
+# --- the ledger -------------------------------------------------------------------------------------------------------
+
+
+def _free_after_a_while(self: Any, found: EffectRecord) -> None:
+    if found.status == effects.IN_PROGRESS and self._clock.now() - found.called_at > timedelta(seconds=10):
+        return
+    _judge(self, found)
+
+
+_judge = LedgerLayer._judge
+
+
+def _whoever_began_it(seen: EffectRecord, token: int) -> Condition:
+    del seen, token
+    return Condition("in_progress", Equals("status", effects.IN_PROGRESS))
+
+
+def _forgotten_on_any_error(self: LedgerLayer, data: Any, exception: Exception) -> None:
+    super(LedgerLayer, self).delete_record(data=data, exception=exception)
+
+
+class _OfAnyCall(dict[tuple[str, str], Any]):
+    def get(self, key: tuple[str, str], default: Any = None) -> Any:
+        return next((word for (known, _), word in self.items() if known == key[0]), default)
+
+
+def _words_for_ever(journal: Any) -> Mapping[tuple[str, str], Any]:
+    return _OfAnyCall(_words(journal))
+
+
+_words = execution._words
+
+
+# --- the other roles --------------------------------------------------------------------------------------------------
+
+
+def _cursor_first(self: Any, known: Any, window: Any, tally: Any, stop_at: datetime) -> None:
+    _settle(self, tally.state, window, tally)
+    _write(self, known, window, tally, stop_at)
+
+
+_settle, _write = Scheduler._settle, Scheduler._write
+
+
+def _marked_before_told(self: Any, incident: Any) -> None:
+    self._incidents.mark_sent(incident, "m", now=self._now)
+    self._publisher.publish(incident, incident.unsent or incident.state)
+
+
+@dataclass(frozen=True)
+class Bug:
+    """What is put in place of what: object, attribute, and the wrong thing.  `shown_by` is a seed that showed it."""
+
+    shown_by: int
+    changes: tuple[tuple[Any, str, Any], ...]
+
+
+def _bug(shown_by: int, *changes: tuple[Any, str, Any]) -> Bug:
+    return Bug(shown_by, changes)
+
+
+PLANTED: dict[str, Bug] = {
+    "release without owner": _bug(
+        159, (leases, "freeing", _freed_by_anybody), (completions, "freeing", _freed_by_anybody)
+    ),
+    "take without owner condition": _bug(5, (leases, "lease_is_free", _free_or_not)),
+    "dead holder not carried along": _bug(5, (leases._Claim, "update", _dead_forgotten)),
+    "completion before the last effect": _bug(0, (Protocol, "_run", _completed_first)),
+    "ending in two writes": _bug(0, (Completions, "end", _in_two_writes)),
+    "own ending not recognised": _bug(0, (completions, "_same_fact", _never_ours)),
+    "own effect not recognised": _bug(0, (effects, "_unless_ours", _as_it_stands)),
+    "stale worker acknowledging": _bug(0, (Endings, "stale", _stale_and_done)),
+    "lost entry for a completed unit": _bug(0, (Completions, "lost", _lost_whatever_it_did)),
+    "time-based take-over": _bug(
+        0,
+        (LedgerLayer, "_judge", _free_after_a_while),
+        (effects, "dead_holder_as_seen", _whoever_began_it),
+    ),
+    "effect forgotten on any error": _bug(0, (LedgerLayer, "delete_record", _forgotten_on_any_error)),
+    "a word counts for any call": _bug(0, (execution, "_words", _words_for_ever)),
+    "cursor moved before the rows": _bug(0, (Scheduler, "_write", _cursor_first)),
+    "incident marked sent before publishing": _bug(0, (Outbox, "_send", _marked_before_told)),
+}
+
+
+@contextmanager
+def planted(name: str) -> Generator[None]:
+    with ExitStack() as stack:
+        for where, attribute, bug in PLANTED[name].changes:
+            stack.enter_context(patch.object(where, attribute, bug))
+        yield

@@ -1,0 +1,62 @@
+"""Seeded schedules of the whole installation, with faults; and the proof that a bug in it would be seen."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from tests.simulation.__main__ import Totals, main, of_all
+from tests.simulation.plans import plan
+from tests.simulation.planted import PLANTED, planted
+from tests.simulation.run import run
+
+SCHEDULES = 2_000
+# A change of the code makes another schedule of each seed: the seed that showed a bug is tried first, then these.
+TRIED = 300
+
+
+@pytest.mark.slow
+def test_whatever_goes_wrong_no_schedule_violates_an_invariant() -> None:
+    totals = Totals()
+    for totals in of_all(0, SCHEDULES, os.cpu_count() or 1):
+        assert totals.failing == {}, "python -m tests.simulation --show SEED tells the story"
+
+    assert totals.schedules == SCHEDULES
+    assert sum(totals.faults.values()) > SCHEDULES
+    assert len(totals.faults) >= 20, "kinds of faults that came up"
+
+
+def test_a_seed_is_replayed_call_by_call() -> None:
+    first, again = run(7, traced=True), run(7, traced=True)
+
+    assert first == again
+    assert first.timeline != run(8, traced=True).timeline
+
+
+def test_the_seeds_bring_every_kind_of_world() -> None:
+    plans = [plan(seed) for seed in range(300)]
+
+    assert {len(one.jobs) for one in plans} == {1, 2}
+    assert {len(job.effects) for one in plans for job in one.jobs} == {0, 1, 2, 3}
+    assert {effect.repeatable for one in plans for job in one.jobs for effect in job.effects} == {True, False}
+    assert any(job.job.lock for one in plans for job in one.jobs)
+    assert {act for one in plans for _, act, _ in one.acts} >= {"trigger", "pause", "cancel", "review"}
+    assert all(any(getattr(one, kind) for one in plans) for kind in ("deployed", "beyond", "poison", "calm"))
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_a_planted_bug_is_found(name: str) -> None:
+    with planted(name):
+        assert any(run(seed).violations for seed in (PLANTED[name].shown_by, *range(TRIED)))
+
+
+def test_a_failing_seed_is_told_with_its_timeline(capsys: pytest.CaptureFixture[str]) -> None:
+    name = "ending in two writes"
+    with planted(name):
+        code = main(["--show", str(PLANTED[name].shown_by)])
+
+    told = capsys.readouterr().out
+    assert code == 1
+    assert "violates 4: " in told
+    assert "VIOLATION 4: " in told.split("violates 4")[0]
