@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from random import Random
+from typing import Literal
 
 from functions.schedules.definitions import Catchup, Job
 
 FAULTS_END_MS = 240_000
+_OVERLAPS: tuple[Literal["queue", "skip", "allow", "cancel_running"], ...] = (
+    "queue",
+    "queue",
+    "skip",
+    "cancel_running",
+)
 _CALM = 0.06
 _BEYOND = 0.06
 
@@ -122,7 +129,7 @@ def _job(rng: Random, name: str, schedule: str, lock: str) -> JobPlan:
         max_duration_s=rng.choice([30, 60, 60]),
         start_grace_s=90,
         complete_within_s=200,
-        overlap=rng.choice(["queue", "queue", "skip", "cancel_running"] + ([] if lock else ["allow"])),
+        overlap=rng.choice(_OVERLAPS if lock else (*_OVERLAPS, "allow")),
         start_deadline_s=rng.choice([None, None, None, 30]),
         lock=lock,
         catchup=Catchup(policy=rng.choice(["latest", "all", "none"])),

@@ -32,6 +32,9 @@ def is_quiet(checker: Checker, world: Installation) -> bool:
     next_at = world.mail.next_at
     if next_at is not None and ms_of(next_at) < world.hub.now_ms + MINUTE_MS:
         return False
+    state = Stores(world.memory, skew=SKEW).heartbeats.scheduler()
+    if state is None or state.joining or state.accounted_until < state.cursor:
+        return False  # some job has slots without a row yet
     return all(_over(world, row, world.memory_journal(row.unit_id)) for row in rows(world))
 
 
