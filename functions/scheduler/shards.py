@@ -8,7 +8,7 @@ cursor that there was: what it meets again has its row.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from functions.kit.clock import Clock
 from functions.kit.logging import get_logger
@@ -19,13 +19,11 @@ from functions.scheduler.settings import SchedulerSettings
 from functions.scheduler.tally import MOST_JOINING
 from functions.scheduler.tick import NO_END, Scheduler, TickReport
 from functions.scheduler.versions import OtherShardsError
-from functions.scheduler.windows import LATE, rest_before
+from functions.scheduler.windows import LATE, RANGED
 from functions.schedules.definitions import Definitions
 
 OTHER_SHARDS = "other_shards"
 NO_SUCH_SHARD = "no_such_shard"
-
-_SECOND = timedelta(seconds=1)
 
 _logger = get_logger("scheduler")
 
@@ -88,8 +86,16 @@ class Shards:
         if not all(state.versions[0][0] == self._definitions.version and not state.former for state in found.known):
             _logger.info("shards wait to be changed: definitions are being worked in", action="lay_out", shards=shards)
             return
-        clock = self._clock.now()
-        cursor, joining = beginnings(found.known, shards, max(now, clock, *(state.beat_at for state in found.known)))
+        clock, cursors = self._clock.now(), [state.cursor for state in found.known]
+        lowest, highest = min(cursors), max(cursors)
+        if lowest < highest and lowest < max(now, clock, *(state.beat_at for state in found.known)) - RANGED:
+            # It may lie within a range of a shard that is ahead; told by one slot each they would not agree.
+            _logger.info("shards wait to be changed: one is far behind", action="lay_out", shards=shards)
+            return
+        cursor, joining = beginnings(found.known, shards)
+        if any(len(jobs) > MOST_JOINING for jobs in joining):
+            _logger.info("shards wait to be changed: many jobs are behind", action="lay_out", shards=shards)
+            return
         if len(found.known) < len(found.states):
             # Nobody knows how far the one was whose row is lost; before these definitions held it owed nothing of them.
             cursor = min(cursor, max(now - LATE, *(state.versions[0][1] for state in found.known)))
@@ -103,19 +109,11 @@ def _present(found: Schedulers) -> list[Shard]:
     return [shard for shard, state in states if state or shard.source in found.unreadable] or [Shard()]
 
 
-def beginnings(
-    states: Sequence[SchedulerState], shards: int, now: datetime
-) -> tuple[datetime, list[dict[str, datetime]]]:
-    """The lowest cursor, and by the new shards the jobs that are still behind it.
-
-    Where the shards are far apart it rests at the end of a day, so that it lies in no range of a shard that was ahead.
-    """
-    lowest = min(state.cursor for state in states)
-    cursor = lowest if all(state.cursor == lowest for state in states) else rest_before(lowest + _SECOND, now)
+def beginnings(states: Sequence[SchedulerState], shards: int) -> tuple[datetime, list[dict[str, datetime]]]:
+    """The lowest cursor, and by the new shards the jobs that are still behind it."""
+    cursor = min(state.cursor for state in states)
     behind = {job: at for state in states for job, at in state.joining.items() if at < cursor}
     joining = [
         {job: at for job, at in behind.items() if Shard(number=number, of=shards).has(job)} for number in range(shards)
     ]
-    if any(len(jobs) > MOST_JOINING for jobs in joining):
-        return min(behind.values()), [{} for _ in range(shards)]
     return cursor, joining

@@ -51,11 +51,7 @@ class Window:
 
     def rest_before(self, slot: datetime) -> datetime:
         """Where a cursor may rest that must not pass this slot: never inside a range, and none goes beyond a day."""
-        return rest_before(slot, self.now)
-
-
-def rest_before(slot: datetime, now: datetime) -> datetime:
-    return (midnight(slot) if slot < now - RANGED else slot) - _SECOND
+        return (midnight(slot) if slot <= self.last_ranged else slot) - _SECOND
 
 
 def midnight(instant: datetime) -> datetime:

@@ -142,6 +142,21 @@ def test_a_shard_far_behind_is_joined_by_others_that_skipped_a_while_as_one_rang
     assert sorted(world.accounted()) == all_slots(world, NOON + minutes(60 * hours + 70))
 
 
+def test_shards_are_not_changed_while_one_may_lie_within_a_range_of_another():
+    world = town()
+    ticked(world, NOON, 3)
+    ticked(world, NOON + minutes(120), 3, 0)
+    at = NOON + minutes(121)
+    world.clock.set(at)
+    reports = world.shards(1).tick(at, stop_at=at)
+    assert [report.left for report in reports] == [True, True, True]
+    assert state(world, 0).shards == 3
+    ticked(world, NOON + minutes(122), 1)
+    assert cursors(world) == [NOON + minutes(127)]
+    ticked(world, NOON + minutes(123), 1)
+    assert sorted(world.accounted()) == all_slots(world, NOON + minutes(128))
+
+
 def test_what_stops_one_shard_stops_no_other():
     world = town()
     ticked(world, NOON, 3)
