@@ -1,4 +1,7 @@
-"""The stores of one stage, as a role needs them: one database behind them all."""
+"""The stores of one stage, as a role needs them: one database behind them all.
+
+A record that not every role touches is imported when it is first asked for: a function starts with its own alone.
+"""
 
 from __future__ import annotations
 
@@ -6,22 +9,25 @@ import os
 from collections.abc import Mapping
 from datetime import timedelta
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from functions.kit import aws
 from functions.kit.clock import Clock
 from functions.kit.settings import SettingError
-from functions.records.completions import Completions
 from functions.records.controls import Controls
 from functions.records.database import Database
 from functions.records.dynamo import DynamoDatabase
-from functions.records.effects import Effects
 from functions.records.ended_jobs import EndedJobs
 from functions.records.heartbeats import Heartbeats
-from functions.records.incidents import Incidents
 from functions.records.inventory import Inventory
 from functions.records.kept import KeptDefinitions
-from functions.records.leases import Leases
 from functions.records.tables import TABLES
+
+if TYPE_CHECKING:
+    from functions.records.completions import Completions
+    from functions.records.effects import Effects
+    from functions.records.incidents import Incidents
+    from functions.records.leases import Leases
 
 
 class Stores:
@@ -42,10 +48,14 @@ class Stores:
 
     @cached_property
     def leases(self) -> Leases:
+        from functions.records.leases import Leases  # noqa: PLC0415 - see above
+
         return Leases(self.database, self.skew)
 
     @cached_property
     def completions(self) -> Completions:
+        from functions.records.completions import Completions  # noqa: PLC0415 - see above
+
         return Completions(self.database)
 
     @cached_property
@@ -58,6 +68,8 @@ class Stores:
 
     @cached_property
     def effects(self) -> Effects:
+        from functions.records.effects import Effects  # noqa: PLC0415 - see above
+
         return Effects(self.database)
 
     @cached_property
@@ -66,6 +78,8 @@ class Stores:
 
     @cached_property
     def incidents(self) -> Incidents:
+        from functions.records.incidents import Incidents  # noqa: PLC0415 - see above
+
         return Incidents(self.database, self._claimant)
 
 

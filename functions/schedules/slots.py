@@ -36,7 +36,7 @@ DST_FOLD = "dst_fold"
 _SECOND = timedelta(seconds=1)
 _ZERO = timedelta()
 # How far to look back for the slot before: dense schedules end in the first, 29 February on a Monday in the last.
-_LOOK_BACK = tuple(timedelta(days=days) for days in (1 / 24, 1, 8, 63, 400, 3_300, 15_400))
+_LOOK_BACK = tuple(timedelta(days=days) for days in (1 / 480, 1 / 24, 1, 8, 63, 400, 3_300, 15_400))
 # Longer than any repetition of a clock's time, and shorter than the time between two changes of a clock.
 _LONGEST_FOLD = timedelta(hours=26)
 

@@ -8,7 +8,7 @@ import pytest
 
 from functions.records.entries import Ending, Outcome
 from functions.sdk import Run
-from tests.support.worlds import CHARGE, SLOT, Interfered, World, a_charge, beat
+from tests.support.worlds import CHARGE, SLOT, Interfered, World, a_charge, beat, meanwhile
 
 HOUR = 3600
 DAY = 86_400
@@ -183,3 +183,17 @@ def test_a_job_that_returns_after_its_lease_ran_out_counts_while_nobody_took_ove
     assert journal.completion.outcome is Outcome.SUCCEEDED
     assert (journal.attempts, journal.stale) == ((), ())
     assert world.lease() is None
+
+
+@pytest.mark.parametrize("call", [1, 2, 3])
+def test_whenever_another_worker_completes_the_unit_it_is_run_once(world: World, call: int) -> None:
+    """Before the lease is taken, or between that and what is read under it."""
+    world.due(sends=2)
+    database = Interfered(world.database, {call: meanwhile(world.deliver)})
+    world.deliver(world.worker(database=database))
+    world.settle()
+
+    assert len(world.receiver.calls) == 1
+    assert len(world.journal().all_attempts) == 1
+    assert len(world.journal().duplicates) == 1
+    assert world.journal().stale == (), "the job was begun again, though its end was there"

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime, timedelta
+from pathlib import Path
 
 import pytest
 
+from functions import jobs
 from functions.records.entries import Ending, Outcome
 from functions.sdk import GiveUp, Retry, Run
-from tests.support.worlds import CHARGE, SLOT, World, a_charge
+from functions.worker.registry import BundledRegistry
+from tests.support.worlds import CHARGE, SLOT, Crash, World, a_charge, beat
 
 DAY = 86_400
 
@@ -228,3 +233,76 @@ def test_a_finished_unit_is_retried_as_a_new_one_that_does_not_repeat_what_was_d
     assert second is not None
     assert (first.outcome, second.outcome) == (Outcome.FAILED, Outcome.SUCCEEDED)
     assert second.effects == first.effects
+
+
+def out_of_memory(world: World, run: Run) -> None:
+    """The kernel kills the process: nothing of ours hears of it."""
+    del world, run
+    raise Crash
+
+
+def cut_off_at_the_time_out(world: World, run: Run) -> None:
+    """Lambda ends the function while the job still runs, with its lease extended as far as it goes."""
+    while beat(run):
+        world.clock.step(5)
+    raise Crash
+
+
+@pytest.mark.parametrize("ends", [out_of_memory, cut_off_at_the_time_out])
+def test_a_crash_loop_ends_as_failed_after_the_jobs_maximum_and_a_redrive_does_not_reopen_it(
+    ends: Callable[[World, Run], None],
+) -> None:
+    world = World(a_charge(attempts=3, max_duration_s=60))
+    runs: list[int] = []
+
+    @world.job
+    def charge(run: Run) -> None:
+        runs.append(run.attempt)
+        ends(world, run)
+
+    world.due()
+    for _ in range(20):
+        if not world.queue.messages:
+            break
+        at = world.queue.next_at
+        assert at is not None
+        world.clock.set(max(at, world.clock.now()))
+        with suppress(Crash):
+            world.deliver()
+
+    completion = world.journal().completion
+    assert completion is not None
+    assert (runs, completion.outcome, completion.reason) == ([1, 2, 3], Outcome.FAILED, "attempts used up")
+    assert [attempt.ending for attempt in world.journal().all_attempts] == [Ending.LOST] * 3
+    overran = ends is cut_off_at_the_time_out
+    assert all(attempt.overran is overran for attempt in world.journal().all_attempts)
+
+    world.send(CHARGE)
+    world.settle()
+    assert runs == [1, 2, 3]
+    assert world.journal().completion == completion
+    assert len(world.journal().duplicates) == 1
+
+
+@pytest.mark.parametrize("raises", ["ImportError('no such module')", "MemoryError()", "SystemExit(3)", "1 / 0"])
+def test_a_job_module_that_cannot_be_imported_fails_each_attempt_and_ends_as_failed_after_its_maximum(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, raises: str
+) -> None:
+    name = f"broken_{tmp_path.name.replace('-', '_')}"
+    (tmp_path / f"{name}.py").write_text(f"raise {raises}\n" if "/" not in raises else f"{raises}\n")
+    monkeypatch.setattr(jobs, "__path__", [*jobs.__path__, str(tmp_path)])
+    job = a_charge(attempts=2, run=f"{name}:main", backoff_s=1)
+    world = World(job)
+    monkeypatch.setattr(world.handlers, "load", BundledRegistry({job.name: job}).load)
+
+    world.due()
+    world.settle()
+
+    completion = world.journal().completion
+    assert completion is not None
+    assert completion.outcome is Outcome.FAILED
+    assert f"{name}:main cannot be loaded: {raises.partition('(')[0] if '(' in raises else 'Zero'}" in str(
+        completion.reason
+    )
+    assert [attempt.ending for attempt in completion.attempts] == [Ending.ERROR] * 2
+    assert world.queue.messages == {}

@@ -1,0 +1,114 @@
+"""What a role's cold start costs: its imports and its first set-up in a fresh process, against those of a bare client.
+
+    uv run python -m tests.benchmarks.cold_start [--rounds N] [--json]
+
+CPU seconds, the lowest of some rounds in which all take turns: what else the machine does adds, and never takes away.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from functions.records.tables import TABLES
+from functions.schedules.compile import compile_jobs, write_definitions
+from tests.support.isolation import isolate
+
+ROOT = Path(__file__).parents[2]
+BARE = "import boto3; boto3.client('dynamodb')"
+STARTS = {
+    "scheduler": "from functions.scheduler.handler import scheduler; scheduler()",
+    "relay": "from functions.relay.handler import relay; relay()",
+    "monitor": (
+        "from functions.monitor import handler as monitor; monitor._database(); monitor._client(); "
+        "monitor._definitions(monitor.MonitorSettings.from_env())"
+    ),
+    "worker": "from functions.worker.handler import worker; worker()",
+}
+LIMITS = {"scheduler": 1.25, "relay": 1.25, "monitor": 1.25, "worker": 1.6}
+"""Times a bare `boto3.client("dynamodb")`.  The worker brings the job's tools: idempotency, batches, zones."""
+ROUNDS = 7
+
+
+@dataclass(frozen=True, kw_only=True)
+class Start:
+    role: str
+    cpu_s: float
+    bare_s: float
+
+    @property
+    def times_bare(self) -> float:
+        return round(self.cpu_s / self.bare_s, 3)
+
+    @property
+    def ok(self) -> bool:
+        return self.times_bare <= LIMITS[self.role]
+
+
+def measure(rounds: int = ROUNDS) -> list[Start]:
+    with tempfile.TemporaryDirectory() as folder:
+        environment = _environment(Path(folder))
+        taken: dict[str, list[float]] = {}
+        for _ in range(rounds):
+            for role, code in {"bare": BARE, **STARTS}.items():
+                taken.setdefault(role, []).append(cpu_s(code, environment))
+    bare = min(taken.pop("bare"))
+    return [Start(role=role, cpu_s=round(min(some), 4), bare_s=round(bare, 4)) for role, some in taken.items()]
+
+
+def cpu_s(code: str, environment: dict[str, str]) -> float:
+    """Of these lines alone, in a process of their own: user and system time, without the interpreter's start."""
+    timed = f"import time; began = time.process_time()\n{code}\nprint(time.process_time() - began)"
+    ended = subprocess.run(
+        [sys.executable, "-c", timed],
+        env=environment,
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    return float(ended.stdout)
+
+
+def _environment(folder: Path) -> dict[str, str]:
+    definitions = folder / "definitions.json"
+    write_definitions(compile_jobs(ROOT).document, definitions)
+    environment = dict(os.environ)
+    isolate(environment)
+    queue = "http://127.0.0.1:9/000000000000/queue"
+    return environment | {
+        **{table.variable: f"bench-{table.name}" for table in TABLES},
+        "SPLITSHIFT_DEFINITIONS": str(definitions),
+        "SPLITSHIFT_QUEUE_URL": queue,
+        "SPLITSHIFT_QUEUES": json.dumps({"default": queue}),
+        "SPLITSHIFT_RELAY_FAILURE_QUEUE": queue,
+        "SPLITSHIFT_PEOPLE_TOPIC": "arn:aws:sns:eu-central-1:000000000000:people",
+    }
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.cold_start", description=__doc__)
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
+    options = parser.parse_args()
+    starts = measure(options.rounds)
+    ok = all(start.ok for start in starts)
+    if options.json:
+        found = [{**asdict(start), "times_bare": start.times_bare, "limit": LIMITS[start.role]} for start in starts]
+        sys.stdout.write(json.dumps({"ok": ok, "starts": found}, indent=2) + "\n")
+    else:
+        for start in starts:
+            line = f"{start.role:<10} {start.cpu_s:.3f} s  {start.times_bare:.2f} x bare, at most {LIMITS[start.role]}"
+            sys.stdout.write(line + "\n")
+    return 0 if ok else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
