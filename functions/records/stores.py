@@ -1,6 +1,6 @@
 """The stores of one stage, as a role needs them: one database behind them all.
 
-A record that not every role touches is imported when it is first asked for: a function starts with its own alone.
+Each record is imported when it is first asked for: a function starts with those that it touches alone.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from typing import TYPE_CHECKING
 from functions.kit import aws
 from functions.kit.clock import Clock
 from functions.kit.settings import SettingError
-from functions.records.controls import Controls
 from functions.records.database import Database
 from functions.records.dynamo import DynamoDatabase
-from functions.records.ended_jobs import EndedJobs
-from functions.records.heartbeats import Heartbeats
-from functions.records.inventory import Inventory
-from functions.records.kept import KeptDefinitions
 from functions.records.tables import TABLES
 
 if TYPE_CHECKING:
     from functions.records.completions import Completions
+    from functions.records.controls import Controls
     from functions.records.effects import Effects
+    from functions.records.ended_jobs import EndedJobs
+    from functions.records.heartbeats import Heartbeats
     from functions.records.incidents import Incidents
+    from functions.records.inventory import Inventory
+    from functions.records.kept import KeptDefinitions
     from functions.records.leases import Leases
 
 
@@ -40,10 +40,14 @@ class Stores:
 
     @cached_property
     def ended_jobs(self) -> EndedJobs:
+        from functions.records.ended_jobs import EndedJobs  # noqa: PLC0415 - see above
+
         return EndedJobs(self.database)
 
     @cached_property
     def inventory(self) -> Inventory:
+        from functions.records.inventory import Inventory  # noqa: PLC0415 - see above
+
         return Inventory(self.database)
 
     @cached_property
@@ -60,10 +64,14 @@ class Stores:
 
     @cached_property
     def heartbeats(self) -> Heartbeats:
+        from functions.records.heartbeats import Heartbeats  # noqa: PLC0415 - see above
+
         return Heartbeats(self.database)
 
     @cached_property
     def kept(self) -> KeptDefinitions:
+        from functions.records.kept import KeptDefinitions  # noqa: PLC0415 - see above
+
         return KeptDefinitions(self.database)
 
     @cached_property
@@ -74,6 +82,8 @@ class Stores:
 
     @cached_property
     def controls(self) -> Controls:
+        from functions.records.controls import Controls  # noqa: PLC0415 - see above
+
         return Controls(self.database)
 
     @cached_property
