@@ -42,7 +42,7 @@ def handler(event: Mapping[str, Any], context: object) -> dict[str, Any]:
     definitions = _definitions(settings)
     zones = {name: job.timezone for name, job in definitions.jobs.items()}
     topics = Topics(people=settings.people_topic, events=settings.events_topic)
-    publisher = SnsPublisher(_client(), topics, stage=settings.stage, zones=zones)
+    publisher = SnsPublisher(_client, topics, stage=settings.stage, zones=zones)
     stores = Stores(_database(), skew=settings.skew, claimant=uuid.uuid4().hex)
     found = changed(event.get("Records", ()), definitions)
     report = Monitor(stores, definitions, publisher, _CLOCK, settings).run_pass(found=found)

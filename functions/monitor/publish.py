@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -39,9 +39,12 @@ class _Message:
 
 @dataclass(frozen=True)
 class SnsPublisher:
-    """`zones` are the jobs' zones, for local times in the text."""
+    """`zones` are the jobs' zones, for local times in the text.
 
-    client: Any
+    The client is asked for when there is something to tell: most passes tell nothing, and start without it.
+    """
+
+    client: Callable[[], Any]
     topics: Topics
     stage: str = "local"
     zones: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -70,7 +73,7 @@ class SnsPublisher:
 
     def _send(self, message: _Message, attributes: dict[str, dict[str, str]]) -> str | None:
         try:
-            answer = self.client.publish(
+            answer = self.client().publish(
                 TopicArn=message.topic, Subject=message.subject, Message=message.body, MessageAttributes=attributes
             )
         except Exception:

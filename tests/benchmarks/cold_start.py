@@ -27,7 +27,7 @@ STARTS = {
     "scheduler": "from functions.scheduler.handler import scheduler; scheduler()",
     "relay": "from functions.relay.handler import relay; relay()",
     "monitor": (
-        "from functions.monitor import handler as monitor; monitor._database(); monitor._client(); "
+        "from functions.monitor import handler as monitor; monitor._database(); "
         "monitor._definitions(monitor.MonitorSettings.from_env())"
     ),
     "worker": "from functions.worker.handler import worker; worker()",
