@@ -12,7 +12,7 @@ import pytest
 
 from functions.records.completions import Ended
 from functions.records.entries import Completion, Ending, Outcome
-from functions.records.leases import Lease, LeaseLostError
+from functions.records.leases import Lease, LeaseLostError, LeftTo
 from tests.records.builders import TTL, after, attempt, completion, review, taken, unit
 from tests.records.racing import OWNERS, THREADS, Contest, Race, named, winners_of
 
@@ -81,6 +81,53 @@ def test_a_late_keep_alive_and_take_overs_leave_one_holder(race: Race) -> None:
         return sum(answer is not None and answer.owner == OWNERS[thread] for thread, answer in enumerate(answers))
 
     race.run("extend against take over: still_mine, expired_as_seen", prepare, judge)
+
+
+def _waiter(name: str, thread: int) -> LeftTo:
+    return LeftTo(lock=name, unit_id=unit(thread), until=after(900), since=after(10))
+
+
+def test_who_waits_longest_is_noted_by_one_of_those_that_saw_the_same(race: Race) -> None:
+    def prepare(number: int) -> Contest:
+        name = named("noted", number)
+        seen = taken(race.stores.leases, "holder", lock=name)
+        return lambda thread: race.stores.leases.note(seen, _waiter(name, thread), stop=None)
+
+    def judge(number: int, answers: Sequence[Any]) -> int:
+        held = race.stores.leases.read(named("noted", number))
+        assert isinstance(held, Lease)
+        winners = winners_of(answers, bool)
+        assert [_waiter(held.lock, thread) for thread in winners] == [held.next]
+        return len(winners)
+
+    race.run("note: waited_for_as_seen", prepare, judge)
+
+
+def test_a_lock_that_is_left_to_a_younger_unit_is_taken_by_one(race: Race) -> None:
+    def prepare(number: int) -> Contest:
+        name = named("younger", number)
+        holder = taken(race.stores.leases, "holder", lock=name)
+        race.stores.leases.note(holder, _waiter(name, THREADS), stop=None)
+        race.stores.leases.free(holder, now=after(20))
+
+        def contest(thread: int) -> Any:
+            return race.stores.leases.take(
+                name,
+                owner=OWNERS[thread],
+                unit_id=unit(thread),
+                now=after(100),
+                until=after(160),
+                waiting_since=after(9),
+            )
+
+        return contest
+
+    def judge(number: int, answers: Sequence[Any]) -> int:
+        _, saw = _one_holder(race, named("younger", number), answers)
+        assert saw == THREADS, "the losers saw who won"
+        return sum(answer.owner == OWNERS[thread] for thread, answer in enumerate(answers))
+
+    race.run("take: left_to_as_seen", prepare, judge)
 
 
 # --- the end of an attempt -------------------------------------------------------------------------------------------
