@@ -20,11 +20,17 @@ if TYPE_CHECKING:
 isolate(os.environ)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """`-m "not ministack"` leaves out whatever needs it, marked by hand or not."""
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--long", action="store_true", help="run also the tests that take minutes each")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """`-m "not ministack"` leaves out whatever needs it, marked by hand or not; tests that are `long` are asked for."""
     for item in items:
         if "ministack_endpoint" in getattr(item, "fixturenames", ()):
             item.add_marker("ministack")
+        if item.get_closest_marker("long") and not config.getoption("--long"):
+            item.add_marker(pytest.mark.skip(reason="takes minutes: uv run pytest --long"))
 
 
 @pytest.fixture(scope="session")

@@ -63,6 +63,7 @@ def test_e02_workers_killed_at_random_lose_and_double_nothing_and_every_dead_att
     assert account.attempts == 24 + account.died + account.failed
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("stack", "functions"), [("worker", ("worker-default", "relay")), ("scheduler", ("scheduler",))]
 )
@@ -79,6 +80,7 @@ def test_a_roles_stack_deployed_under_load_loses_and_doubles_nothing(
     assert all(old != new for old, new in zip(before, after, strict=True)), "what was deployed is new"
 
 
+@pytest.mark.long
 def test_a_monitor_that_was_removed_and_deployed_again_finds_its_records_and_gives_one_notice(up: Up) -> None:
     with up.stage() as stage:
         earlier = up.run("trigger", "slow")["unit_id"]
@@ -106,6 +108,7 @@ def test_a_monitor_that_was_removed_and_deployed_again_finds_its_records_and_giv
     assert up.receiver.alerts(meanwhile) == [], "what went well meanwhile is judged by its records"
 
 
+@pytest.mark.long
 def test_two_stages_side_by_side_share_nothing_and_one_can_go_without_the_other(up: Up, synthesised: None) -> None:
     """The second has its drill in the meantime: its worker dies, and its own people are told."""
     with up.stage():
