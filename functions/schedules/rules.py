@@ -158,8 +158,9 @@ def instant(value: object) -> datetime:
         raise Refused(f"{value.isoformat()} has no offset", f"write {value.isoformat()}Z, or an offset such as +01:00")
     if value.microsecond:
         raise Refused(f"{value.isoformat()} is not a whole second", "leave out the fraction")
-    if value.year not in YEARS:
-        raise Refused(f"{value.isoformat()} is out of range", "write a year from 1971 to 2199")
+    # As it is written and in UTC, as it is kept: the stored one is judged by the same rule.
+    if value.year not in YEARS or value.astimezone(UTC).year not in YEARS:
+        raise Refused(f"{value.isoformat()} is out of range", "write a year from 1971 to 2199, in UTC too")
     return value.astimezone(UTC)
 
 

@@ -13,7 +13,7 @@ from functions.schedules.compile.code import check_function
 from functions.schedules.compile.fields import JobFields, PoolFields
 from functions.schedules.compile.report import Error, Problem, problems
 from functions.schedules.model import Catchup, Job, Pool, conflicts
-from functions.schedules.rules import Refused
+from functions.schedules.rules import RANGES, Refused
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -127,7 +127,8 @@ def _wrong_together(job: Job, fields: JobFields, bad: set[str], around: Surround
 
 def _job(name: str, fields: JobFields) -> Job:
     retries, catchup = fields.retries, fields.catchup
-    derived = fields.start_grace + retries.attempts * (fields.max_duration + retries.backoff_max) + fields.grace
+    promise = fields.start_grace + retries.attempts * (fields.max_duration + retries.backoff_max) + fields.grace
+    derived = min(promise, RANGES["complete_within_s"][1])
     same = (
         "seconds timezone starts ends dst_gap dst_fold run payload partitions pool permissions drill overlap lock "
         "needs_review "

@@ -61,6 +61,15 @@ def test_a_job_of_three_lines_gets_the_safe_defaults(project: Project) -> None:
     )
 
 
+@pytest.mark.parametrize("line", ['start_grace = "366d"', 'grace = "366d"', 'start_grace = "366d"\ngrace = "366d"'])
+def test_the_longest_graces_make_a_promise_that_the_stored_definition_may_have(project: Project, line: str) -> None:
+    project.write(SMALL + line)
+    compiled = project.compile()
+    definitions = parse(compiled.document)
+    assert (compiled.errors, definitions.bad) == ((), ())
+    assert definitions.jobs["small"].complete_within_s == 366 * 86_400
+
+
 def test_every_field_reaches_the_definitions_as_it_was_written(project: Project) -> None:
     project.write(
         """
@@ -239,6 +248,8 @@ def test_what_is_not_built_yet_is_refused_and_says_so(project: Project, line: st
         ("starts = 2026-01-02T00:00:00.5Z", "starts"),
         ("starts = 9999-12-31T23:59:59-05:00", "starts"),
         ("ends = 0001-01-01T00:00:00+05:00", "ends"),
+        ("ends = 1971-01-01T00:00:00+14:00", "ends"),
+        ("starts = 2199-12-31T23:59:59-12:00", "starts"),
         ('lock = "ledger-{partition}"', "lock"),
         ('lock = "ledger"\noverlap = "allow"', "lock"),
         ('lease = "14s"', "lease"),
