@@ -99,11 +99,11 @@ def document(
 
 def _end(stage: Stage, length: str | None, until: str | None) -> datetime | None:
     now = stage.clock.now()
-    if length and until:
+    if length is not None and until is not None:
         raise click.UsageError("write --for or --until, not both")
-    if length:
+    if length is not None:
         try:
-            return now + timedelta(seconds=rules.duration(length))
+            return now + timedelta(seconds=rules.duration(length, low=1))
         except Refused as refused:
             raise click.BadParameter(str(refused), param_hint="--for") from refused
     if until is None:

@@ -138,9 +138,9 @@ def _collected(jobs: list[Job], window: _Window, clock: Clock, *, night: bool = 
 
 def _slots(job: Job, window: _Window, clock: Clock, *, night: bool) -> Iterator[tuple[Job, Slot]]:
     zone = load_zone(job.timezone)
-    after = parse_when(window.start, clock, zone) if window.start else clock.now()
+    after = parse_when(window.start, clock, zone) if window.start is not None else clock.now()
     until, count = after + _FAR, window.count
-    if window.end:
+    if window.end is not None:
         until = parse_when(window.end, clock, zone)
     elif night and not count:
         morning = parse_when(_MORNING, clock, zone)

@@ -90,7 +90,7 @@ def tell(stage: Stage, found: Report) -> None:
 def _window(stage: Stage, since: str, until: str | None) -> Window:
     utc, now = load_zone("UTC"), stage.clock.now()
     start = parse_when(since, stage.clock, utc, relative="back")
-    end = parse_when(until, stage.clock, utc, relative="back") if until else now
+    end = parse_when(until, stage.clock, utc, relative="back") if until is not None else now
     if not start <= end <= now:
         raise click.UsageError("a report is of the past: write a --since before --until, and --until not beyond now")
     return Window(since=start, until=end)

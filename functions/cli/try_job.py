@@ -79,7 +79,8 @@ def command(
     job = jobs[name]
     how: dict[str, Any] = {"partition": _partition(job, partition), "now": now}
     zone = load_zone(job.timezone)
-    how["slot"] = parse_when(slot, clock_of(context), zone, relative="back") if slot else _last_slot(job, now)
+    given = None if slot is None else parse_when(slot, clock_of(context), zone, relative="back")
+    how["slot"] = given or _last_slot(job, now)
     how["payload"] = None if payload is None else _payload(payload)
     if effects == REAL and not yes:
         click.confirm(f"{name}'s effects are called, and a next try calls them again.  Go on?", abort=True, err=True)

@@ -96,8 +96,8 @@ def document(listed: Listed) -> dict[str, Any]:
 def window_of(stage: Stage, job: Job | None, since: str | None, until: str | None) -> Window:
     """Raises a usage error for a window that ends before it begins."""
     zone, now = zone_of(job), stage.clock.now()
-    start = parse_when(since, stage.clock, zone, relative="back") if since else now - _DAY
-    end = parse_when(until, stage.clock, zone, relative="back") if until else now + _AHEAD
+    start = parse_when(since, stage.clock, zone, relative="back") if since is not None else now - _DAY
+    end = parse_when(until, stage.clock, zone, relative="back") if until is not None else now + _AHEAD
     if end < start:
         raise click.UsageError(f"--until {end:%F %T} UTC lies before --since {start:%F %T} UTC")
     return Window(since=start, until=end)

@@ -185,6 +185,9 @@ def test_the_deployed_definitions_are_those_of_the_local_stage(run: Run, root: P
         (["pause", "--all", "--tag", "lunch"], 1, "no job fits"),
         (["pause", "charge", "--for", "2h", "--until", "3h"], 2, "not both"),
         (["pause", "charge", "--for", "soon"], 2, "--for"),
+        (["pause", "charge", "--for", ""], 2, "--for"),  # as a shell has it whose variable is not set
+        (["pause", "charge", "--for", "0s"], 2, "--for"),
+        (["pause", "charge", "--until", ""], 2, "is not a time"),
         (["pause", "charge", "--until", "2020-01-01"], 2, "is over"),
         (["resume"], 2, "name jobs, or write --all"),
         (["cancel"], 2, "name a unit"),
@@ -201,8 +204,11 @@ def test_the_deployed_definitions_are_those_of_the_local_stage(run: Run, root: P
         (["backfill", "charge", "--from", "2025-01-01", "--until", "2025-01-02"], 1, "older than 400 days"),
         (["backfill", "charge", "--from", "2h", "--until", "now", "--max", "0"], 2, "--max"),
         (["units", "--since", "2h", "--until", "3h"], 2, "lies before"),
+        (["units", "--since", ""], 2, "is not a time"),
+        (["units", "--until", ""], 2, "is not a time"),
         (["units", "--state", "fine"], 2, "succeeded"),
         (["report", "--since", "2h", "--until", "3h"], 2, "of the past"),
+        (["report", "--until", ""], 2, "is not a time"),
     ],
 )
 def test_wrong_input_is_one_sentence_on_stderr_a_code_and_nothing_written(

@@ -197,6 +197,8 @@ def test_other_jobs_mistakes_are_mentioned_on_stderr_only(project: Project) -> N
         (["--schedule", "0 2 * * *", "--dst-fold", "twice"], 2, "first"),
         (["--schedule", "0 5 9 * ? *"], 2, "six fields"),
         (["invoices", "--from", "soon"], 2, "12h"),
+        (["invoices", "--from", ""], 2, "is not a time"),
+        (["invoices", "--until", ""], 2, "is not a time"),
         (["invoices", "--from", "1900-01-01"], 2, "1970"),
         (["invoices", "--from", "0001-01-01"], 2, "is not a time"),
         (["invoices", "--until", "9999-12-31T23:59"], 2, "2199"),

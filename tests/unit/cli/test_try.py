@@ -134,6 +134,7 @@ def test_a_job_that_gives_up_is_no_mistake_of_its_own(run: Command, monkeypatch:
         (("charge", "--partition", "eu"), "it has none"),
         (("charge", "--payload", "[]"), "--payload"),
         (("charge", "--slot", "noon"), "not a time"),
+        (("charge", "--slot", ""), "not a time"),
         (("charge", "--effects", "all"), "print"),
     ],
 )
