@@ -149,7 +149,11 @@ class Hub:
         return ready[int(self._rng.random() * len(ready))]
 
     def _ready(self, now: int) -> list[Actor]:
-        return [actor for actor in self.actors if actor.ready_at <= now and _due(actor) <= now]
+        return [
+            actor
+            for actor in self.actors
+            if actor.ready_at <= now and (actor.process is None or actor.process.frozen_until <= now)
+        ]
 
     # --- what an actor does -------------------------------------------------------------------------------------------
 
