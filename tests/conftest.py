@@ -21,7 +21,7 @@ isolate(os.environ)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--long", action="store_true", help="run also the tests that take minutes each")
+    parser.addoption("--long", action="store_true", help="run also tests that take minutes, or an idle machine")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -30,7 +30,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if "ministack_endpoint" in getattr(item, "fixturenames", ()):
             item.add_marker("ministack")
         if item.get_closest_marker("long") and not config.getoption("--long"):
-            item.add_marker(pytest.mark.skip(reason="takes minutes: uv run pytest --long"))
+            item.add_marker(pytest.mark.skip(reason="takes minutes or an idle machine: uv run pytest --long"))
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,7 @@ import pytest
 from tests.benchmarks.cold_start import STARTS, cpu_s, measure
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_every_role_starts_within_its_share_of_a_bare_clients_start() -> None:
     """With more turns where the machine was busy with something else: that only ever adds."""
     starts = measure(rounds=8, least=2)

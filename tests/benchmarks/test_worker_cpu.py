@@ -11,7 +11,7 @@ import pytest
 from tests.benchmarks.worker_cpu import LIMIT
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_an_ordinary_unit_costs_no_more_than_its_share_over_a_bare_loop_with_the_same_calls(
     ministack_endpoint: str,
 ) -> None:
