@@ -65,18 +65,22 @@ def late_slots(course: Course, window: Window, control: Control | None) -> Itera
             yield Decision(slot=slot.instant, stretch=stretch, reason=_why_not(slot, control), late=True)
 
 
-def made_up_after_pause(course: Course, window: Window, control: Control, looked_at: datetime) -> Iterator[Decision]:
-    """The slots of a pause that the policy makes up for, when it has ended since shortly before ticks `looked_at` it.
+def resumed_lately(control: Control, window: Window, looked_at: datetime) -> bool:
+    """Whether a pause has ended since shortly before ticks `looked_at` it."""
+    ended = control.running_since(window.now)
+    return ended is not None and ended > min(window.now, looked_at) - _RESUMED
+
+
+def made_up_after_pause(course: Course, window: Window, control: Control) -> Iterator[Decision]:
+    """The slots of a pause that has ended which the policy makes up for, by the definition that had each.
 
     They have rows already, suppressed; where it had one before the pause, its worker asks the policy.
     """
-    ended = control.running_since(window.now)
-    if ended is None or ended <= min(window.now, looked_at) - _RESUMED:
-        return
     chosen = _newest(course, window, control, _last(window, control))
     for turn, slot in enumerate(chosen if _oldest_first(course) else reversed(chosen)):
         if control.paused_at(slot):
-            yield Decision(slot=slot, stretch=course.stretches[0], origin="catchup", late=True, turn=turn)
+            stretch = next(one for one in course.stretches if one.after < slot <= one.end(slot))
+            yield Decision(slot=slot, stretch=stretch, origin="catchup", late=True, turn=turn)
 
 
 def _last(window: Window, control: Control | None) -> datetime:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from functions.kit.instants import from_text, to_text
+from functions.kit.instants import EPOCH, from_text, to_text
 from functions.records.ended_jobs import DELETED, DISABLED, EndedJob
 from functions.schedules.definitions import Definitions, Job
 from functions.schedules.slots import Slot, between
@@ -132,6 +132,11 @@ def _course(name: str, job: Job | None, past: Sequence[Past], start: datetime) -
     if job is not None:
         stretches.append(Stretch(job=job, after=after))
     return Course(name=name, job=job, start=start, stretches=tuple(stretches))
+
+
+def whole(job: Job, past: Sequence[Past]) -> Course:
+    """Of all time, as far as `past` is known: the oldest definition goes back for ever."""
+    return _course(job.name, job, past, EPOCH)
 
 
 def ended_jobs(definitions: Definitions, past: Sequence[Past], generation: int) -> Iterator[EndedJob]:

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from functions.kit.instants import EPOCH
 from functions.records.controls import Control
 from functions.records.ended_jobs import DELETED
 from functions.records.inventory import PAUSED, Row
@@ -21,7 +20,6 @@ from functions.records.unit_id import UnitId
 from functions.scheduler.catchup import APART, Decision, late_slots, made_up_after_pause
 from functions.scheduler.courses import Course, Stretch
 from functions.scheduler.windows import Window
-from functions.schedules.definitions import Job
 from functions.schedules.slots import Slot, between
 from functions.schedules.spread import spread_of
 
@@ -85,15 +83,14 @@ def superseded(courses: Iterable[Course], window: Window, version: str) -> Itera
 
 
 def made_up(
-    jobs: Iterable[Job], window: Window, controls: Mapping[str, Control], version: str, *, looked_at: datetime
+    courses: Iterable[Course], window: Window, controls: Mapping[str, Control], version: str
 ) -> Iterator[PlannedRow]:
-    """Rows in place of suppressed ones, of pauses that have just ended, or since a tick last `looked_at` them."""
+    """Rows in place of suppressed ones, of pauses that have ended; the courses go back beyond those."""
     planner = _Planner(window, version)
-    for job in jobs:
-        if (control := controls.get(job.name)) is not None:
-            whole = Course(name=job.name, job=job, start=EPOCH, stretches=(Stretch(job=job, after=EPOCH),))
-            for decision in made_up_after_pause(whole, window, control, looked_at):
-                yield from planner.rows(whole, decision)
+    for course in courses:
+        for decision in made_up_after_pause(course, window, controls[course.name]):
+            # A partition that is gone since then stays as it was accounted for.
+            yield from (planned for planned in planner.rows(course, decision) if planned.row.state == "due")
 
 
 class _Planner:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
 
 from functions.kit.clock import Clock
 from functions.kit.logging import get_logger
+from functions.records.controls import Control
 from functions.records.heartbeats import SchedulerState
 from functions.records.shards import Shard
 from functions.records.stores import Stores
-from functions.scheduler.courses import Course, courses, ended_jobs
+from functions.scheduler.catchup import resumed_lately
+from functions.scheduler.courses import Course, courses, ended_jobs, whole
 from functions.scheduler.plan import Planned, PlannedRow, made_up, plan, superseded
 from functions.scheduler.rows import RowWriter
 from functions.scheduler.settings import SchedulerSettings
@@ -126,8 +128,16 @@ class Scheduler:
                 tally.stop(chunk[0].slot)
                 break
             self._write_chunk(chunk, tally, stop_at)
-        unchanged = [job for name, job in jobs.items() if name in controls and name not in tally.changed]
-        for planned in made_up(unchanged, window, controls, version, looked_at=tally.state.beat_at):
+        self._make_up(window, tally, controls, stop_at)
+
+    def _make_up(self, window: Window, tally: Tally, controls: Mapping[str, Control], stop_at: datetime) -> None:
+        state = tally.state
+        resumed = {name for name, control in controls.items() if resumed_lately(control, window, state.beat_at)}
+        if not (unchanged := resumed - tally.changed):
+            return
+        past = self._versions.lately(state)  # a pause's slots are those of the definitions that held meanwhile
+        known = [whole(self._definitions.jobs[name], past) for name in sorted(unchanged)]
+        for planned in made_up(known, window, controls, self._definitions.version):
             tally.written += self._writer.make_up(planned.row, stop_at)
 
     def _write_chunk(self, chunk: list[Planned], tally: Tally, stop_at: datetime) -> None:

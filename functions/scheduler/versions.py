@@ -66,6 +66,14 @@ class Versions:
             for former in state.former
         ]
 
+    def lately(self, state: SchedulerState) -> list[Past]:
+        """The definitions before the present ones, as far as they are recorded, the oldest first."""
+        replaced = zip(state.versions[1:], state.versions, strict=False)
+        return [
+            Past(jobs=self._jobs(version), ended_at=ended_at, ahead=ended_at)
+            for (version, _), (_, ended_at) in reversed(list(replaced))
+        ]
+
     def _keep(self) -> None:
         """Before they are recorded, so that whoever replaces them finds them."""
         self._kept.keep(self._definitions.version, packed(self._definitions))

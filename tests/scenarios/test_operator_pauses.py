@@ -118,6 +118,28 @@ def test_after_an_outage_of_the_scheduler_a_slot_is_judged_by_the_pause_that_it_
     assert sorted(runs) == [*made_up(policy, too_late), *on_time]
 
 
+@pytest.mark.parametrize("policy", POLICIES)
+def test_slots_of_a_pause_are_made_up_for_though_the_schedule_was_changed_meanwhile(policy: str) -> None:
+    """Paused, changed and resumed: what the old schedule owed is the policy's, and the new one has no past."""
+    job = replace(a_minutely(catchup=Catchup(policy=policy)), schedules=("*/10 * * * *",))
+    town = Town(job)
+    runs = runs_of(town)
+    for minute in range(46):
+        town.clock.set(after(minute))
+        if minute == 4:
+            pause(town.stage, [job], until=None, reason="a new schedule")
+        if minute == 32:
+            town.deploy(replace(job, schedules=("7 * * * *",), payload={"new": True}))
+        if minute == 34:
+            town.deploy(replace(job, schedules=("7,37 * * * *",), payload={"new": True}))
+        if minute == 40:
+            resume(town.stage, [job])
+        town.tick(after(minute))
+
+    assert sorted(runs) == made_up(policy, [after(10), after(20), after(30), after(37)])
+    assert all(row.slot in {after(10), after(20), after(30), after(37)} for row in town.rows.values())
+
+
 def test_what_had_begun_is_held_back_and_goes_on_when_resumed_and_not_when_it_would_look_again() -> None:
     town = Town(a_minutely())
     job = town.jobs["charge"]
