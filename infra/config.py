@@ -62,6 +62,7 @@ class StageConfig(BaseModel):
     ping: Ping | None = None
     drill_stack: bool = False
     skew_s: Annotated[int, Field(ge=1, le=60)] = 5
+    endpoints: tuple[str, ...] = ()
     reserved_concurrency: dict[str, Annotated[int, Field(ge=1, le=1000)]] = Field(default_factory=dict)
     tags: dict[TagText, TagText] = Field(default_factory=dict)
     cost_centre: TagText | None = None
@@ -94,6 +95,7 @@ def parse(document: Mapping[str, Any], pools: Mapping[str, Pool], file: str = "s
         else:
             wrong = _wrong_together(name, stages[name], pools)
             mistakes += [f"{file}: stages.{name}{line}" for line in wrong]
+    mistakes += [f"{file}: {line}" for line in _made_twice(stages, pools)]
     if mistakes:
         raise ConfigurationError("\n".join(mistakes))
     return stages
@@ -130,6 +132,7 @@ def _wrong_together(stage: str, config: StageConfig, pools: Mapping[str, Pool]) 
         elif len(names.worker(pool.name)) > _LONGEST_NAME:
             yield f": the name of pool {pool.name} makes a function's name of more than {_LONGEST_NAME} characters"
     yield from _wrong_reserves(config, pools)
+    yield from _wrong_endpoints(config, pools)
 
 
 def _wrong_drills(config: StageConfig) -> Iterator[str]:
@@ -152,3 +155,23 @@ def _wrong_reserves(config: StageConfig, pools: Mapping[str, Pool]) -> Iterator[
             yield f".reserved_concurrency.{name}: is less than what the queue hands out, which throttles it: {fix}"
         elif name not in pools and name not in {"scheduler", "relay", "monitor"}:
             yield f".reserved_concurrency.{name}: is neither a role nor a pool"
+
+
+def _wrong_endpoints(config: StageConfig, pools: Mapping[str, Pool]) -> Iterator[str]:
+    for name in config.endpoints:
+        if name not in pools:
+            yield f".endpoints: {name} is no pool"
+        elif not {"id", "route_tables"} <= set(pools[name].vpc):
+            yield f".endpoints: write id and route_tables into vpc of pool {name}: where they are made"
+
+
+def _made_twice(stages: Mapping[str, StageConfig], pools: Mapping[str, Pool]) -> Iterator[str]:
+    """A VPC takes one endpoint per service: a second one's private names, or routes, are refused by AWS."""
+    makers: dict[str, list[str]] = {}
+    for stage, config in stages.items():
+        for name in config.endpoints:
+            if name in pools and (vpc := pools[name].vpc.get("id")):
+                makers.setdefault(vpc, []).append(f"stages.{stage}.endpoints, pool {name}")
+    for vpc, several in makers.items():
+        if len(several) > 1:
+            yield f"the endpoints of {vpc} would be made twice: {'; '.join(several)}: leave all but one out"

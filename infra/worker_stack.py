@@ -13,6 +13,7 @@ from functions.kit.parameters import folder
 from functions.relay.settings import RelaySettings
 from functions.schedules.definitions import Definitions
 from infra.drill_stack import URL_PARAMETER
+from infra.endpoints import Endpoints
 from infra.naming import RELAY_FAILURES
 from infra.pool import RECEIVER, PoolWorker
 from infra.queues import failure_queue
@@ -43,6 +44,7 @@ class WorkerStack(StageStack):
         }
         for name, worker in pools.items():
             cdk.Tags.of(worker).add("splitshift-pool", name)
+        self._endpoints(pools)
         failures = failure_queue(self, "relay-failures", stage.names.of(RELAY_FAILURES))
         queues = {name: worker.queue for name, worker in pools.items()}
         self._tell_queues(queues, failures)
@@ -63,6 +65,15 @@ class WorkerStack(StageStack):
         if not self.stage.config.drill_stack:
             return self.stage.config.receiver
         return ssm.StringParameter.value_for_string_parameter(self, f"{folder(self.stage.name)}/{URL_PARAMETER}")
+
+    def _endpoints(self, workers: Mapping[str, PoolWorker]) -> None:
+        known = self.stage.definitions.pools
+        for name in self.stage.config.endpoints:
+            made = Endpoints(
+                self, f"endpoints-{name}", pool=known[name], pools=list(known.values()), names=self.stage.names
+            )
+            for member in made.members:
+                workers[member].node.add_dependency(made)
 
     def _tell_queues(self, queues: Mapping[str, sqs.Queue], failures: sqs.Queue) -> None:
         urls = self.to_json_string({name: queue.queue_url for name, queue in queues.items()})

@@ -71,6 +71,7 @@ def _stage(root: Path, wanted: str | None) -> tuple[str, StageOptions]:
         alarms=str(table.get("alarms", default.alarms)),
         dashboard=bool(table.get("dashboard", default.dashboard)),
         customer_key=bool(table.get("customer_key", default.customer_key)),
+        endpoints=tuple(table.get("endpoints", default.endpoints)),
         shards=int(table.get("shards", default.shards)),
     )
 

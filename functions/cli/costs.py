@@ -13,10 +13,11 @@ from datetime import timedelta
 from functions.cli import prices
 from functions.cli.prices import Price
 from functions.records import retention
-from functions.schedules.model import Job, Pool
+from functions.schedules.model import Job, Pool, services_in_vpc
 
 MONTH = timedelta(days=30)
 _MINUTES = int(MONTH.total_seconds()) // 60
+_HOURS = _MINUTES // 60
 _ROLE_GB = 0.5
 _KB_PER_GB = 1_000_000
 
@@ -54,6 +55,8 @@ class StageOptions:
     dashboard: bool = True
     customer_key: bool = False
     shards: int = 1
+    endpoints: tuple[str, ...] = ()
+    """Pools."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +71,7 @@ def estimate(
 ) -> list[Line]:
     """`runs` are units in a month by job, `seconds` what one of them takes."""
     lines = [_job(name, runs[name], pools[job.pool], seconds) for name, job in jobs.items()]
-    return [*lines, *_fixed(stage, len(pools))]
+    return [*lines, *_fixed(stage, len(pools)), *_endpoints(stage, pools)]
 
 
 def alarm_metrics(stage: StageOptions, pools: int) -> int:
@@ -104,6 +107,14 @@ def _fixed(stage: StageOptions, pools: int) -> Iterator[Line]:
     yield _line("alarms", prices.ALARM, alarm_metrics(stage, pools))
     yield _line("dashboard", prices.DASHBOARD, int(stage.dashboard))
     yield _line("keys", prices.KEY, 2 if stage.customer_key else 0)
+
+
+def _endpoints(stage: StageOptions, pools: Mapping[str, Pool]) -> Iterator[Line]:
+    """Of a subnet in each zone; DynamoDB's is free."""
+    networks = [pools[name].vpc for name in stage.endpoints if name in pools]
+    made = sum(len(vpc["subnets"]) * len(services_in_vpc(vpc["id"], pools.values())) for vpc in networks if "id" in vpc)
+    if made:
+        yield _line("endpoints", prices.ENDPOINT_HOURS, made * _HOURS)
 
 
 def _turns(turn: Turn, count: int, *, gb: float) -> float:

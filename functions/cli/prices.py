@@ -33,6 +33,9 @@ ALARM = Price(usd=0.10, what="metrics of alarms, a month", page=_CLOUDWATCH)
 DASHBOARD = Price(usd=3.00, what="dashboards, a month", page=_CLOUDWATCH)
 LOGS = Price(usd=0.50, what="GB of logs taken in", page=_CLOUDWATCH)
 KEY = Price(usd=1.00, what="customer keys, a month", page="https://aws.amazon.com/kms/pricing/")
+ENDPOINT_HOURS = Price(
+    usd=0.01, what="hours of VPC endpoints, by zone", page="https://aws.amazon.com/privatelink/pricing/"
+)
 WRITES = Price(usd=0.625, per=MILLION, what="write request units", page=_DYNAMODB)
 READS = Price(usd=0.125, per=MILLION, what="read request units", page=_DYNAMODB)
 KEPT = Price(usd=0.25 + 0.20, what="GB kept, with point-in-time recovery, a month", page=_DYNAMODB)

@@ -14,7 +14,7 @@ from functions.schedules.rules import in_words
 from functions.schedules.spread import shortest_interval
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from datetime import datetime
 
 DEFAULT_LEASE_S = 60
@@ -107,7 +107,18 @@ class Pool:
     environment: Mapping[str, str] = dataclasses.field(default_factory=dict[str, str])
     secrets: Mapping[str, str] = dataclasses.field(default_factory=dict[str, str])
     vpc: Mapping[str, Any] = dataclasses.field(default_factory=dict[str, Any])
+    """Ids, as lists: `subnets` and `security_groups`; where its endpoints can be made also `route_tables`, and `id`."""
     dependencies: str = ""
+
+    @property
+    def services(self) -> tuple[str, ...]:
+        """What its worker calls besides DynamoDB, by the names that AWS gives their VPC endpoints."""
+        return tuple(sorted({"sqs", *(reference.partition(":")[0] for reference in self.secrets.values())}))
+
+
+def services_in_vpc(vpc: str, pools: Iterable[Pool]) -> tuple[str, ...]:
+    """As `services`, of all pools in the VPC of that id."""
+    return tuple(sorted({name for pool in pools if pool.vpc.get("id") == vpc for name in pool.services}))
 
 
 @dataclass(frozen=True, kw_only=True)

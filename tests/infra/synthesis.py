@@ -29,6 +29,7 @@ STAGES = """
     tracing                 = true
     cost_centre             = "4711"
     shards                  = 2
+    endpoints               = ["heavy"]
     tags                    = { team = "payments" }
     permissions_boundary    = "developers"
     reserved_concurrency    = { scheduler = 2, heavy = 4 }
@@ -65,7 +66,12 @@ POOLS_TOML = """
     max_concurrency = 4
     environment     = { BILLING_URL = "https://billing.example.com" }
     secrets         = { TOKEN = "ssm:/billing/token", PASSWORD = "secretsmanager:billing/password" }
-    vpc             = { subnets = ["subnet-0123abcd"], security_groups = ["sg-0123abcd"] }
+
+    [pools.heavy.vpc]
+    id              = "vpc-0123abcd"
+    subnets         = ["subnet-0123abcd"]
+    security_groups = ["sg-0123abcd"]
+    route_tables    = ["rtb-0123abcd"]
 """
 JOBS_TOML = """
     [defaults]

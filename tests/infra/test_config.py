@@ -66,11 +66,22 @@ def test_every_mistake_of_every_stage_is_told_at_once() -> None:
             "drill_stack: .* the stage is protected",
         ),
         ({"reserved_concurrency": {"default": 4}}, "reserved_concurrency.default: .* write 16 or more"),
+        ({"endpoints": ["other"]}, "endpoints: other is no pool"),
+        ({"endpoints": ["default"]}, "endpoints: write id and route_tables into vpc of pool default"),
         ({"reserved_concurrency": {"other": 4}}, "reserved_concurrency.other: is neither a role nor a pool"),
     ],
 )
 def test_what_cannot_be_built_is_refused(stage: dict[str, Any], said: str) -> None:
     assert re.search(rf"^stages\.toml: stages\.prod\.{said}", complaint({"prod": stage}), re.MULTILINE)
+
+
+@pytest.mark.parametrize("makers", [{"dev": ["a"], "prod": ["b"]}, {"dev": ["a", "b"]}])
+def test_the_endpoints_of_one_vpc_are_made_once(makers: dict[str, list[str]]) -> None:
+    vpc = {"id": "vpc-1", "subnets": ["subnet-1"], "security_groups": ["sg-1"], "route_tables": ["rtb-1"]}
+    pools = {name: Pool(name=name, vpc=vpc) for name in ("a", "b")}
+    parse({"stages": {"dev": {"endpoints": ["a"]}, "prod": {}}}, pools)
+    said = complaint({stage: {"endpoints": names} for stage, names in makers.items()}, pools)
+    assert "the endpoints of vpc-1 would be made twice: stages.dev.endpoints, pool a; " in said
 
 
 @pytest.mark.parametrize("name", ["Prod", "a-b", "", "x" * 17, "1st"])

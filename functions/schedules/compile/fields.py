@@ -18,7 +18,8 @@ _PERMISSION = re.compile(
     r"([a-z0-9-]+):[A-Za-z]+ arn:[a-z-]+:([a-z0-9-]+):[a-z0-9-]*:[0-9]*:[A-Za-z0-9_./:@=,+-]+(/\*)?"
 )
 _NOT_GRANTED = frozenset({"iam", "sts", "organizations", "account"})
-_VPC_KEYS = ("subnets", "security_groups")
+_VPC = re.compile(r"vpc-[0-9a-z]+")
+_VPC_IDS = {"subnets": "subnet", "security_groups": "sg", "route_tables": "rtb"}
 
 # What a value looks like in the file, for the JSON Schema; the validators say more, and better.
 _DURATION = Annotated[str, Field(pattern=r"^(?=.)([0-9]{1,8}d)?([0-9]{1,8}h)?([0-9]{1,8}m)?([0-9]{1,8}s)?$")]
@@ -111,14 +112,27 @@ def _secrets(value: object) -> dict[str, str]:
     return table
 
 
-def _vpc(value: object) -> dict[str, list[str]]:
-    fix = 'write { subnets = ["…"], security_groups = ["…"] }'
+def _vpc(value: object) -> dict[str, Any]:
+    fix = 'write { subnets = ["subnet-…"], security_groups = ["sg-…"] }, and for endpoints also id and route_tables'
     if not isinstance(value, dict):
         raise Refused(f"must be a table, not {shown(value)}", fix)
     table = cast("dict[str, object]", value)
-    if not set(table) <= set(_VPC_KEYS):
+    if not table:
+        return {}
+    if not {"subnets", "security_groups"} <= set(table) <= {"id", *_VPC_IDS}:
         raise Refused(f"{shown(table)} is not a network", fix)
-    return {key: list(rules.words(ids, "an id")) for key, ids in table.items()}
+    if "id" in table and not (isinstance(table["id"], str) and _VPC.fullmatch(table["id"])):
+        raise Refused(f"{shown(table['id'])} is no id of a VPC", 'write id = "vpc-…"')
+    return {key: one if key == "id" else _ids(one, key) for key, one in table.items()}
+
+
+def _ids(value: object, key: str) -> list[str]:
+    kind = _VPC_IDS[key]
+    ids = list(rules.words(value, f"one of {key}"))
+    for one in ids or [""]:
+        if not re.fullmatch(rf"{kind}-[0-9a-z]+", one):
+            raise Refused(f"{shown(one)} is none of {key}", f'write {key} = ["{kind}-…"]')
+    return ids
 
 
 class _Table(BaseModel):
@@ -245,7 +259,7 @@ class PoolFields(_Table):
     max_concurrency: Annotated[int, Field(ge=RANGES["max_concurrency"][0], le=RANGES["max_concurrency"][1])] = 16
     environment: Annotated[dict[str, str], PlainValidator(_variables)] = Field(default_factory=dict)
     secrets: Annotated[dict[str, str], PlainValidator(_secrets)] = Field(default_factory=dict)
-    vpc: Annotated[dict[str, list[str]], PlainValidator(_vpc)] = Field(default_factory=dict)
+    vpc: Annotated[dict[str, Any], PlainValidator(_vpc)] = Field(default_factory=dict)
     dependencies: Annotated[str, _name("a dependency group")] = ""
 
 

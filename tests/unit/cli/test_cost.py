@@ -97,10 +97,23 @@ def test_alarms_dashboard_keys_and_pools_change_their_own_lines():
     assert alarm_metrics(StageOptions(), 2) == 26 + 3
 
 
+def test_endpoints_cost_by_their_services_and_zones():
+    """Two subnets with SQS and SSM, 720 hours at a cent: $28.80.  The pool beside them has secrets of its own."""
+    vpc = {"id": "vpc-1", "subnets": ["subnet-1", "subnet-2"], "security_groups": ["sg-1"], "route_tables": ["rtb-1"]}
+    inside = {"a": Pool(name="a", vpc=vpc), "b": Pool(name="b", vpc=vpc, secrets={"KEY": "ssm:/key"})}
+    pools = {**inside, "c": Pool(name="c", secrets={"KEY": "secretsmanager:key"})}
+    assert of(estimate({}, pools, {}, StageOptions(endpoints=("a",)), seconds=1))["endpoints"] == pytest.approx(28.8)
+    assert "endpoints" not in of(estimate({}, pools, {}, StageOptions(), seconds=1))
+
+
 def test_what_a_stage_leaves_out_is_as_it_is_built():
     config = StageConfig()
     assert StageOptions() == StageOptions(
-        alarms=config.alarms, dashboard=config.dashboard, customer_key=config.customer_key, shards=config.shards
+        alarms=config.alarms,
+        dashboard=config.dashboard,
+        customer_key=config.customer_key,
+        shards=config.shards,
+        endpoints=config.endpoints,
     )
 
 
@@ -145,9 +158,13 @@ def test_a_stage_that_must_be_named_is_told_with_those_there_are(run: Run, root:
 
 def test_every_option_of_a_stage_is_read_from_its_file(run: Run, root: Path):
     (root / "infra" / "stages.toml").write_text(
-        '[stages.dev]\nalarms = "none"\ndashboard = false\ncustomer_key = true\nshards = 2\n'
+        '[stages.dev]\nalarms = "none"\ndashboard = false\ncustomer_key = true\nshards = 2\nendpoints = ["default"]\n'
+    )
+    (root / "functions" / "jobs" / "pools.toml").write_text(
+        '[pools.default]\nvpc = { id = "vpc-1", subnets = ["subnet-1"], security_groups = ["sg-1"] }\n'
     )
     lines = {line["name"]: line["usd"] for line in run("cost", "--root", str(root), "--json").document["lines"]}
     assert (lines["alarms"], lines["dashboard"], lines["keys"]) == (0, 0, 2)
     assert lines["ticks"] == pytest.approx(fixed(StageOptions(shards=2))["ticks"], abs=0.001)
-    assert len(dataclasses.fields(StageOptions)) == 4
+    assert lines["endpoints"] == pytest.approx(7.2)
+    assert len(dataclasses.fields(StageOptions)) == 5

@@ -120,7 +120,7 @@ def test_every_field_reaches_the_definitions_as_it_was_written(project: Project)
         max_concurrency = 4
         environment = { MODE = "slow" }
         secrets = { KEY = "ssm:/billing/key" }
-        vpc = { subnets = ["subnet-1"], security_groups = ["sg-1"] }
+        vpc = { id = "vpc-1", subnets = ["subnet-1"], security_groups = ["sg-1"], route_tables = ["rtb-1"] }
         dependencies = "worker-heavy"
         """,
         "pools.toml",
@@ -150,7 +150,7 @@ def test_every_field_reaches_the_definitions_as_it_was_written(project: Project)
         max_concurrency=4,
         environment={"MODE": "slow"},
         secrets={"KEY": "ssm:/billing/key"},
-        vpc={"subnets": ["subnet-1"], "security_groups": ["sg-1"]},
+        vpc={"id": "vpc-1", "subnets": ["subnet-1"], "security_groups": ["sg-1"], "route_tables": ["rtb-1"]},
         dependencies="worker-heavy",
     )
 
@@ -415,6 +415,11 @@ def test_a_table_in_the_wrong_place_is_told(project: Project, text: str, line: i
         ('secrets = { A = "plain text" }', "secrets"),
         ('secrets = { A = "ssm:/a" }\nenvironment = { A = "a" }', "secrets.A"),
         ("vpc = { ids = [] }", "vpc"),
+        ('vpc = { subnets = ["subnet-1"] }', "vpc"),
+        ('vpc = { subnets = [], security_groups = ["sg-1"] }', "vpc"),
+        ('vpc = { subnets = ["sg-1"], security_groups = ["sg-1"] }', "vpc"),
+        ('vpc = { id = 1, subnets = ["subnet-1"], security_groups = ["sg-1"] }', "vpc"),
+        ('vpc = { id = "vpc-1", subnets = ["subnet-1"], security_groups = ["sg-1"], route_tables = [] }', "vpc"),
         ("size = 1", "size"),
     ],
 )
