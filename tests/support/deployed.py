@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -89,6 +89,7 @@ def main(run):
         if run.payload["fails"] and run.attempt == 1:
             raise RuntimeError("as asked")
 '''
+JOBS = {"jobs.toml": JOBS_TOML, "pools.toml": POOLS_TOML, "slow.py": SLOW, "load.py": LOAD}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,9 +160,9 @@ def told(folder: Path, *words: str, codes: tuple[int, ...] = (0,)) -> Any:
 
 
 @contextmanager
-def brought_up(folder: Path) -> Generator[Up]:
-    """Until the end of the block, at which nothing of it may be left."""
-    a_copy(folder)
+def brought_up(folder: Path, jobs: Mapping[str, str] = JOBS) -> Generator[Up]:
+    """Until the end of the block, at which nothing of it may be left.  `jobs` are files beside the examples."""
+    a_copy(folder, jobs)
     made = told(folder, "up")
     emulator = {made["processes"]["emulator"]}
     try:
@@ -174,7 +175,7 @@ def brought_up(folder: Path) -> Generator[Up]:
     assert {path.name for path in (folder / ".splitshift").iterdir()} <= {"invoke", "lock", "logs"}
 
 
-def a_copy(folder: Path) -> None:
+def a_copy(folder: Path, jobs: Mapping[str, str]) -> None:
     """As a clone is, but for what is installed on first use, and for jobs of our own."""
     folder.mkdir()
     for name in COPIED:
@@ -187,14 +188,8 @@ def a_copy(folder: Path) -> None:
     for place in (ROOT / ".cache").iterdir():
         if place.is_dir() and place.name.startswith(("ministack-", "cdk")):
             (folder / ".cache" / place.name).symlink_to(place)
-    jobs = folder / "functions" / "jobs"
-    for name, text in {
-        "jobs.toml": JOBS_TOML,
-        "pools.toml": POOLS_TOML,
-        "slow.py": SLOW,
-        "load.py": LOAD,
-    }.items():
-        (jobs / name).write_text(text)
+    for name, text in jobs.items():
+        (folder / "functions" / "jobs" / name).write_text(text)
 
 
 def completed(up: Up, unit_id: str, stage: str = "local") -> dict[str, Any]:
