@@ -11,8 +11,8 @@ from tests.simulation.plans import plan
 from tests.simulation.planted import PLANTED, planted
 from tests.simulation.run import run
 
-SCHEDULES = 1_000
-PARTS = 5  # each well within a test's time
+SCHEDULES = 2_000
+PARTS = 10  # each well within a test's time
 # A change of the code makes another schedule of each seed: the seed that showed a bug is tried first, then these.
 TRIED = 300
 
