@@ -97,10 +97,13 @@ def _append_only() -> dict[str, Any]:
     return {"Version": "2012-10-17", "Statement": [deny]}
 
 
+_AT = "an instant such as 2026-11-29T06:00:00Z, within the last 35 days"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--stage", required=True)
-    parser.add_argument("--at", required=True, type=datetime.fromisoformat, help="with its offset, within 35 days")
+    parser.add_argument("--stage", required=True, help="whose tables: a stage in the account of the credentials")
+    parser.add_argument("--at", required=True, type=datetime.fromisoformat, help=_AT)
     options = parser.parse_args()
     if options.at.tzinfo is None:
         parser.error("--at: write an instant with its offset, such as 2026-11-29T06:00:00Z")

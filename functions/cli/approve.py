@@ -13,7 +13,7 @@ from functions.cli.stage import stage_options
 from functions.records.entries import Verdict
 
 
-@click.command()
+@click.command(short_help="Let a unit run that waits for a review.")
 @click.argument("unit", metavar="UNIT")
 @click.option("--note", metavar="TEXT", help="Kept with the word.")
 @yes_option

@@ -12,7 +12,7 @@ from functions.cli.common import WIDTH, counted, emit_json, jobs_folder, json_op
 from functions.schedules.compile import Compiled, Error, compile_jobs
 
 
-@click.command()
+@click.command(short_help="Are the job files right? Every mistake at once.")
 @click.argument("files", nargs=-1, metavar="[FILE]...", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @root_option
 @json_option

@@ -19,7 +19,7 @@ from functions.schedules.model import Job
 from functions.schedules.slots import between
 
 
-@click.command()
+@click.command(short_help="What would the job files cost in a month, line by line?")
 @click.option("--stage", metavar="STAGE", help="Of infra/stages.toml.  Default: the only one there.")
 @click.option(
     "--seconds", type=click.FloatRange(0, 900), default=1.0, show_default=True, help="What one run of a job takes."

@@ -1,4 +1,4 @@
-"""`splitshift demo`: the whole job on this machine in under a minute, counted at a receiver that is not us."""
+"""`splitshift demo`: it at work on this machine in about a minute, counted at a receiver that is not us."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import click
 from functions.cli.common import emit_json, json_option
 
 
-@click.command()
+@click.command(short_help="See it work: an ordinary run, a duplicate, a kill.")
 @json_option
 @click.option("--keep", type=click.Path(file_okay=False, path_type=Path), help="Keep records and logs in this folder.")
 def command(*, as_json: bool, keep: Path | None) -> None:

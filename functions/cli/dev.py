@@ -45,7 +45,7 @@ _COLOURS = {
 }
 
 
-@click.command()
+@click.command(short_help="Run your jobs on this machine until Ctrl-C.")
 @click.option("--single", is_flag=True, help="All roles as threads of one process: breakpoints work.")
 @click.option("--port", default=0, type=click.IntRange(0, 65535), help="The emulator's; 0 takes a free one.")
 @click.option("--receiver-port", default=0, type=click.IntRange(0, 65535), help="The receiver's; 0 takes a free one.")

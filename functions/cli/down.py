@@ -11,7 +11,7 @@ from functions.cli.common import emit_json, json_option, root_option
 from functions.local.places import Places
 
 
-@click.command()
+@click.command(short_help="End and remove what `splitshift up` made here.")
 @root_option
 @json_option
 def command(*, root: Path, as_json: bool) -> None:

@@ -15,7 +15,7 @@ from functions.cli.stage import find_stage, stage_options
 _DRILLS = {drills.DUPLICATE: drills.duplicate, drills.SILENCE: drills.silence}
 
 
-@click.command()
+@click.command(short_help="Break something on purpose, and count what came of it.")
 @click.argument("name", type=click.Choice(list(_DRILLS)))
 @click.argument("job", metavar="JOB")
 @yes_option
@@ -26,7 +26,8 @@ def command(name: str, job: str, *, yes: bool, as_json: bool, **where_to_look: A
 
     duplicate: one unit is asked for twice, and must run once.  silence: its worker is killed after the effect, before
     that is written down; another must take over, with the effect applied once, and people told once.  Effects and
-    alerts are counted at the receiver.  Exit code 1 if anything was not as promised.
+    alerts are counted at the receiver: the job sends to SPLITSHIFT_RECEIVER_URL, with the header X-Unit-Id, as the
+    examples do.  Exit code 1 if anything was not as promised.
 
     \b
     Examples:

@@ -27,7 +27,7 @@ TIMEOUT_S = 60
 _SUFFIX = ".json"
 
 
-@click.command()
+@click.command(short_help="Call a role's handler here, once, as Lambda would.")
 @click.argument("role", type=click.Choice(ROLE_NAMES))
 @click.argument("event", metavar="EVENT")
 @click.option("--pool", default="default", show_default=True, metavar="POOL", help="For the worker: whose queue.")

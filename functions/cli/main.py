@@ -62,7 +62,7 @@ def cli() -> None:
 
     \b
     Start here:
-      splitshift demo          the whole job on this machine, in under a minute
+      splitshift demo          see it work on this machine, in about a minute
       splitshift dev           your jobs on this machine, until Ctrl-C
       splitshift check         are the job files right?
 

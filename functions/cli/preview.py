@@ -53,7 +53,7 @@ class _Window:
     count: int | None
 
 
-@click.command()
+@click.command(short_help="When would a job run, or all of them in the coming night?")
 @click.argument("job", required=False)
 @click.option("--schedule", "schedules", multiple=True, metavar="E", help='An expression, such as "0 2 * * *".')
 @click.option("--seconds", metavar="S", help='Of each minute of cron fields, such as "0,30".  Default: the first.')

@@ -56,11 +56,11 @@ def known_partitions(job: Job, partition: str | None) -> tuple[str | None, ...]:
 
 
 def refuse_idle(stage: Stage, job: Job, *, yes: bool) -> None:
-    """A paused job's unit would be skipped by the workers, a disabled one's run: a person should mean it."""
+    """A paused job's unit would wait for the end of the pause, a disabled one's run: a person should mean it."""
     control = stage.stores.controls.read_many([job.name]).get(job.name)
     if control is not None and control.paused_at(stage.clock.now()):
         why = f" ({control.reason})" if control.reason else ""
-        message = f"{job.name} is paused{why}: its units are skipped until it is resumed"
+        message = f"{job.name} is paused{why}: a unit asked for waits until it is resumed"
     elif not job.enabled:
         message = f"{job.name} is disabled (enabled = false)"
     else:

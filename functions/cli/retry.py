@@ -29,7 +29,7 @@ def command(unit: str, *, wait: bool, yes: bool, as_json: bool, **where_to_look:
     Effects that were done are not repeated; those that nobody knows of are treated as in any other attempt.  Only a
     unit that is over can be retried: failed, expired, skipped or cancelled.  One that
     succeeded is refused (trigger makes a new run), one on hold too (decide answers what it waits for).  UNIT may be
-    short, as in show.  For a job that is paused, resume it first: its units are skipped, also this one.
+    short, as in show.  Of a job that is paused it is refused; with --yes the new unit waits for the end of the pause.
 
     \b
     Examples:

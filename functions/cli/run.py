@@ -17,7 +17,7 @@ from functions.local.supervisor import Role, Supervisor
 from functions.schedules.compile import write_definitions
 
 
-@click.command()
+@click.command(short_help="Run roles here, without Lambda, on a stage's tables.")
 @click.option("--roles", default=",".join(ROLE_NAMES), show_default=True, metavar="ROLE,…", help="Which roles to run.")
 @click.option("--workers", default=1, show_default=True, type=click.IntRange(1, 64), help="Processes per pool.")
 @click.option("--single", is_flag=True, help="All roles as threads of one process: breakpoints work.")

@@ -43,7 +43,7 @@ _ANSWERS = {
 }
 
 
-@click.command()
+@click.command(short_help="One unit: its state, attempts, effects and journal.")
 @click.argument("unit", metavar="UNIT")
 @stage_options
 @json_option

@@ -31,7 +31,7 @@ _VALUE = 70
 _SENT = {PRINT: "nothing was sent", RECEIVER: "sent to a receiver of its own, here", REAL: "SENT"}
 
 
-@click.command(name="try")
+@click.command(name="try", short_help="Run a job once, in this process, with nothing sent.")
 @click.argument("name", metavar="JOB")
 @click.option(
     "--slot", metavar="WHEN", help="Which slot, such as 02:00 or 2026-11-29T01:00:00Z.  Default: the last one."

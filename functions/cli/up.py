@@ -16,7 +16,7 @@ from functions.local.places import STAGE, Places
 from functions.schedules.compile import write_definitions
 
 
-@click.command()
+@click.command(short_help="Deploy the stacks of infra/ to an emulator on this machine.")
 @click.option("--stage", default=STAGE, show_default=True, metavar="STAGE", help="What the installation is called.")
 @click.option("--port", default=0, type=click.IntRange(0, 65535), help="The emulator's; 0 takes a free one.")
 @click.option("--receiver-port", default=0, type=click.IntRange(0, 65535), help="The receiver's; 0 takes a free one.")
