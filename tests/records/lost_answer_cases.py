@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from functions.records.ended_jobs import DELETED, EndedJob
 from functions.records.entries import Ending, Outcome
 from functions.records.heartbeats import RELAY
 from functions.records.incidents import Incident
@@ -189,6 +190,12 @@ def move_cursor(stores: Stores) -> Act:
 def record_version(stores: Stores) -> Act:
     state = stores.heartbeats.first_tick(cursor=NOW, version="v1", now=NOW, every_s=60)
     return lambda stores: stores.heartbeats.record_version(state, "v2", now=after(60))
+
+
+@case
+def ended_jobs(stores: Stores) -> Act:
+    stores.ended_jobs.note([EndedJob(job="a", at=NOW, generation=2, reason=DELETED)])
+    return lambda stores: stores.ended_jobs.note([EndedJob(job="b", at=after(1), generation=3, reason=DELETED)])
 
 
 @case

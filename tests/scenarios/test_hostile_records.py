@@ -59,13 +59,12 @@ def test_a_pause_that_cannot_be_read_in_part_costs_no_attempt_and_runs_nothing()
     world = World()
     charging(world)
     world.database.put(Put("controls", {"name": "charge", "paused": True, "until": "tomorrow", "earlier": ["x"]}))
-    world.due()
+    message = world.queue.send({"unit_id": world.due(sends=0), "lock": "charge"})
     world.deliver()
 
-    completion = world.journal().completion
-    assert completion is not None
-    assert (completion.outcome, completion.reason) == (Outcome.SKIPPED, "paused")
     assert world.receiver.calls == []
+    assert (world.journal().attempts, world.journal().completion) == ((), None)
+    assert world.queue.back_in_s(message) == timedelta(hours=1).total_seconds(), "it waits for the end of the pause"
 
 
 def test_a_review_of_a_later_version_is_not_run_past_and_costs_no_attempt() -> None:

@@ -235,7 +235,7 @@ def test_what_did_not_run_for_a_reason_is_counted_by_it_and_is_no_fault(town: To
     town.minutes(after(4), after(5))
     town.tick(after(30))
     got = reported(town)
-    assert got.did_not_run["paused"] == 3
+    assert got.did_not_run["paused"] == 2, "the last of them is made up for"
     assert got.did_not_run["called off by a person"] == 1
     assert got.did_not_run["catchup_skipped"] > 0
     assert got.ok
