@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from functions.records.shards import MOST_SHARDS
 from functions.schedules.model import Pool
@@ -22,6 +22,20 @@ _LONGEST_NAME = 64
 _LOG_DAYS = frozenset({1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 3653})
 _STAGE = re.compile(r"[a-z][a-z0-9]{0,15}")
 
+
+def _own_tag(name: str) -> str:
+    if name.lower().startswith(("aws:", "splitshift-")) or name == "cost-centre":
+        raise ValueError("a tag of that name is AWS's or Splitshift's own: write another")
+    return name
+
+
+def _each_once(values: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    if values is not None and len(set(values)) < len(values):
+        raise ValueError("something stands there twice: write each once")
+    return values
+
+
+Once = AfterValidator(_each_once)
 Email = Annotated[str, StringConstraints(pattern=r"^[^@\s,]+@[^@\s,]+\.[^@\s,]+$")]
 Phone = Annotated[str, StringConstraints(pattern=r"^\+[0-9]{6,15}$")]
 Https = Annotated[str, StringConstraints(pattern=r"^https://[^\s/]+(/\S*)?$")]
@@ -31,6 +45,10 @@ Account = Annotated[str, StringConstraints(pattern=r"^[0-9]{12}$")]
 Region = Annotated[str, StringConstraints(pattern=r"^[a-z]{2}(-[a-z]+)+-[0-9]$")]
 Qualifier = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]{1,10}$")]
 TagText = Annotated[str, StringConstraints(pattern=r"^[\w .:/=+@-]{1,128}$")]
+TagName = Annotated[str, StringConstraints(pattern=r"^[\w .:/=+@-]{1,128}$"), AfterValidator(_own_tag)]
+Boundary = Annotated[
+    str, StringConstraints(pattern=r"^(arn:aws[a-z-]*:iam::([0-9]{12}|aws):policy/)?[A-Za-z0-9+=,.@_/-]{1,512}$")
+]
 
 
 class ConfigurationError(Exception):
@@ -44,11 +62,11 @@ class StageConfig(BaseModel):
 
     account: Account | None = None
     region: Region | None = None
-    emails: tuple[Email, ...] = ()
-    sms: tuple[Phone, ...] = ()
-    https: tuple[Https, ...] = ()
-    last_resort_emails: tuple[Email, ...] | None = None
-    last_resort_https: tuple[Https, ...] = ()
+    emails: Annotated[tuple[Email, ...], Once] = ()
+    sms: Annotated[tuple[Phone, ...], Once] = ()
+    https: Annotated[tuple[Https, ...], Once] = ()
+    last_resort_emails: Annotated[tuple[Email, ...], Once] | None = None
+    last_resort_https: Annotated[tuple[Https, ...], Once] = ()
     alarms: Literal["all", "switches", "none"] = "all"
     dashboard: bool = True
     removal: Literal["retain", "destroy"] = "retain"
@@ -62,12 +80,17 @@ class StageConfig(BaseModel):
     ping: Ping | None = None
     drill_stack: bool = False
     skew_s: Annotated[int, Field(ge=1, le=60)] = 5
-    endpoints: tuple[str, ...] = ()
+    endpoints: Annotated[tuple[str, ...], Once] = ()
     reserved_concurrency: dict[str, Annotated[int, Field(ge=1, le=1000)]] = Field(default_factory=dict)
-    tags: dict[TagText, TagText] = Field(default_factory=dict)
+    tags: dict[TagName, TagText] = Field(default_factory=dict)
     cost_centre: TagText | None = None
     qualifier: Qualifier = "hnb659fds"
-    permissions_boundary: Annotated[str, StringConstraints(min_length=1, max_length=2048)] | None = None
+    permissions_boundary: Boundary | None = None
+
+    @property
+    def last_resort(self) -> tuple[Email, ...]:
+        """The addresses that are told when the monitor itself is silent."""
+        return self.emails if self.last_resort_emails is None else self.last_resort_emails
 
 
 def load(path: Path, pools: Mapping[str, Pool]) -> dict[str, StageConfig]:
@@ -125,6 +148,9 @@ def _wrong_together(stage: str, config: StageConfig, pools: Mapping[str, Pool]) 
         yield '.removal: a protected stage keeps its records: write "retain"'
     if config.protected and not (config.emails or config.sms or config.https):
         yield ".emails: a protected stage must tell somebody: write an address, or sms or https"
+    elif config.protected and not (config.last_resort_https or config.last_resort):
+        fix = "write an address, or last_resort_https"
+        yield f".last_resort_emails: nobody would be told that the monitor is silent: {fix}"
     yield from _wrong_drills(config)
     for pool in pools.values():
         if taken(pool.name):

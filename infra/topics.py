@@ -33,8 +33,7 @@ class Topics(Construct):
             self.people.add_subscription(subscriptions.SmsSubscription(number))
         for url in config.https:
             self.events.add_subscription(subscriptions.UrlSubscription(url))
-        last = config.emails if config.last_resort_emails is None else config.last_resort_emails
-        for email in last:
+        for email in config.last_resort:
             self.last_resort.add_subscription(subscriptions.EmailSubscription(email))
         for url in config.last_resort_https:
             self.last_resort.add_subscription(subscriptions.UrlSubscription(url))

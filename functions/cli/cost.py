@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import click
 from rich.table import Table
@@ -12,7 +12,7 @@ from rich.table import Table
 from functions.cli import prices
 from functions.cli.common import clock_of, console, emit_json, json_option, root_option
 from functions.cli.compiled import compiled_or_exit
-from functions.cli.costs import MONTH, Line, StageOptions, estimate
+from functions.cli.costs import MONTH, Line, StageOptions, estimate, options_of
 from functions.kit.clock import Clock
 from functions.schedules.definitions import for_stage, parse
 from functions.schedules.model import Job
@@ -56,24 +56,22 @@ def _runs(job: Job, clock: Clock) -> int:
 
 
 def _stage(root: Path, wanted: str | None) -> tuple[str, StageOptions]:
-    """Read as it stands: what is wrong with it is told when it is synthesised.  Raises UsageError."""
+    """What costs money, and no more: the rest of the file is judged when it is synthesised.  Raises UsageError."""
     file = root / "infra" / "stages.toml"
     try:
-        stages: dict[str, Any] = tomllib.loads(file.read_text(encoding="utf-8")).get("stages", {})
+        document = tomllib.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise click.UsageError(f"{file} cannot be read: run this in a checkout, or name it with --root") from error
+    found = document.get("stages")
+    stages = cast("dict[str, object]", found) if isinstance(found, dict) else {}
     name = wanted or (next(iter(stages)) if len(stages) == 1 else None)
     if name not in stages:
         known = ", ".join(stages) or "none"
         raise click.UsageError(f"write --stage and one of {file.name}'s stages: {known}")
-    default, table = StageOptions(), stages[name]
-    return name, StageOptions(
-        alarms=str(table.get("alarms", default.alarms)),
-        dashboard=bool(table.get("dashboard", default.dashboard)),
-        customer_key=bool(table.get("customer_key", default.customer_key)),
-        endpoints=tuple(table.get("endpoints", default.endpoints)),
-        shards=int(table.get("shards", default.shards)),
-    )
+    try:
+        return name, options_of(stages[name])
+    except ValueError as error:
+        raise click.UsageError(f"{file}: stages.{name}{error}") from error
 
 
 def _document(stage: str, lines: list[Line]) -> dict[str, Any]:

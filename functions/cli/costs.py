@@ -6,9 +6,11 @@ long it takes, and what it logs, are assumptions: `splitshift cost` is for the s
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any, cast
 
 from functions.cli import prices
 from functions.cli.prices import Price
@@ -47,6 +49,9 @@ RUN_KEPT_KB = 3
 POLLS_A_MINUTE = 15
 
 
+ALARMS = ("all", "switches", "none")
+
+
 @dataclass(frozen=True, kw_only=True)
 class StageOptions:
     """What of a stage's settings costs money."""
@@ -57,6 +62,22 @@ class StageOptions:
     shards: int = 1
     endpoints: tuple[str, ...] = ()
     """Pools."""
+
+
+def options_of(table: object) -> StageOptions:
+    """Of a stage's table in stages.toml.  Raises ValueError with the key and what it must be."""
+    if not isinstance(table, dict):
+        raise ValueError(" must be a table")  # noqa: TRY004 - what a file holds is a value
+    values = cast("dict[str, object]", table)
+    default = dataclasses.asdict(StageOptions())
+    chosen = {key: values[key] for key in default if key in values}
+    for key, value in chosen.items():
+        kind = "list" if key == "endpoints" else type(default[key]).__name__
+        if type(value).__name__ != kind or (key == "alarms" and value not in ALARMS):
+            raise ValueError(f".{key} cannot be {value!r}")
+    if "endpoints" in chosen:
+        chosen["endpoints"] = tuple(map(str, cast("list[object]", chosen["endpoints"])))
+    return StageOptions(**cast("dict[str, Any]", chosen))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -48,6 +48,20 @@ def test_every_mistake_of_every_stage_is_told_at_once() -> None:
         ({"log_days": 8}, "log_days: CloudWatch keeps logs for one of"),
         ({"protected": True, "removal": "destroy", "emails": ["a@b.de"]}, 'removal: .* write "retain"'),
         ({"protected": True}, "emails: a protected stage must tell somebody"),
+        ({"protected": True, "https": ["https://a.de"]}, "last_resort_emails: nobody would be told"),
+        (
+            {"protected": True, "emails": ["a@b.de"], "last_resort_emails": []},
+            "last_resort_emails: nobody would be told",
+        ),
+        ({"emails": ["a@b.de", "a@b.de"]}, "emails: .* twice"),
+        ({"sms": ["+4915112345678", "+4915112345678"]}, "sms: .* twice"),
+        ({"https": ["https://a.de", "https://a.de"]}, "https: .* twice"),
+        ({"last_resort_emails": ["a@b.de", "a@b.de"]}, "last_resort_emails: .* twice"),
+        ({"last_resort_https": ["https://a.de", "https://a.de"]}, "last_resort_https: .* twice"),
+        ({"tags": {"aws:team": "x"}}, "tags.*: .* write another"),
+        ({"tags": {"splitshift-stage": "x"}}, "tags.*: .* write another"),
+        ({"permissions_boundary": "arn:aws:iam::1:policy/x"}, "permissions_boundary: "),
+        ({"permissions_boundary": "two words"}, "permissions_boundary: "),
         ({"account": "123"}, "account: "),
         ({"https": ["http://example.com"]}, "https.0: "),
         ({"sms": ["0151"]}, "sms.0: "),
@@ -82,6 +96,11 @@ def test_the_endpoints_of_one_vpc_are_made_once(makers: dict[str, list[str]]) ->
     parse({"stages": {"dev": {"endpoints": ["a"]}, "prod": {}}}, pools)
     said = complaint({stage: {"endpoints": names} for stage, names in makers.items()}, pools)
     assert "the endpoints of vpc-1 would be made twice: stages.dev.endpoints, pool a; " in said
+
+
+@pytest.mark.parametrize("boundary", ["developers", "team/developers", "arn:aws:iam::111122223333:policy/developers"])
+def test_a_boundary_is_a_policys_name_or_arn(boundary: str) -> None:
+    assert parse({"stages": {"dev": {"permissions_boundary": boundary}}}, POOLS)
 
 
 @pytest.mark.parametrize("name", ["Prod", "a-b", "", "x" * 17, "1st"])

@@ -156,6 +156,24 @@ def test_a_stage_that_must_be_named_is_told_with_those_there_are(run: Run, root:
     assert "prod, dev" in ran.err
 
 
+@pytest.mark.parametrize(
+    ("stages", "said"),
+    [
+        ("stages = [1]", "one of stages.toml's stages: none"),
+        ("[stages]\ndev = 3", "stages.dev must be a table"),
+        ('[stages.dev]\nshards = "x"', "stages.dev.shards cannot be 'x'"),
+        ("[stages.dev]\nendpoints = 3", "stages.dev.endpoints cannot be 3"),
+        ('[stages.dev]\nalarms = "some"', "stages.dev.alarms cannot be 'some'"),
+        ('[stages.dev]\ndashboard = "no"', "stages.dev.dashboard cannot be 'no'"),
+    ],
+)
+def test_a_stage_that_cannot_be_estimated_is_told_with_its_key(run: Run, root: Path, stages: str, said: str):
+    (root / "infra" / "stages.toml").write_text(stages)
+    ran = run("cost", "--root", str(root), "--stage", "dev")
+    assert ran.code == 2
+    assert said in " ".join(ran.err.split())
+
+
 def test_every_option_of_a_stage_is_read_from_its_file(run: Run, root: Path):
     (root / "infra" / "stages.toml").write_text(
         '[stages.dev]\nalarms = "none"\ndashboard = false\ncustomer_key = true\nshards = 2\nendpoints = ["default"]\n'
