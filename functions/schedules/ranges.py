@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from functions.kit.instants import EPOCH
-from functions.records.inventory import Inventory, Row
+from functions.records.inventory import BY_SCHEDULE, Inventory, Row
 from functions.records.unit_id import BadUnitIdError, UnitId, parse_unit_id
 from functions.schedules.definitions import Definitions, Job
 from functions.schedules.slots import between
@@ -57,7 +57,7 @@ def _scheduled(unit_ids: Iterable[str]) -> list[UnitId]:
 
 
 def _before(inventory: Inventory, job: Job, unit: UnitId) -> Row | None:
-    """The last row that stands before the slot on its day."""
+    """The last row by schedule that stands before the slot on its day."""
     if unit.slot is None:
         return None
     midnight = unit.slot.replace(hour=0, minute=0, second=0, microsecond=0)
@@ -65,9 +65,9 @@ def _before(inventory: Inventory, job: Job, unit: UnitId) -> Row | None:
     while earlier:
         names = [str(UnitId(job=unit.job, partition=unit.partition, slot=instant)) for instant in earlier[-_AT_ONCE:]]
         rows = inventory.read_many(names)
-        for name in reversed(names):
-            if name in rows:
-                row = rows[name]
-                return row if isinstance(row, Row) else None
+        for row in (rows[name] for name in reversed(names) if name in rows):
+            if isinstance(row, Row) and row.origin not in BY_SCHEDULE:
+                continue  # a slot of the range that a person asked for
+            return row if isinstance(row, Row) else None
         earlier = earlier[:-_AT_ONCE]
     return None

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from functions.cli.backfills import Asked, Place, Plan, Progress, begun, default_parallel, plan, run
+from functions.cli.listing import Window
+from functions.cli.reporting import report
 from functions.cli.requests import RefusedRequestError
 from functions.records.entries import Verdict
 from functions.records.states import State
@@ -256,3 +258,19 @@ def test_slots_older_than_records_live_are_refused(town: Town) -> None:
     """Whether they ran is not on record any more."""
     with pytest.raises(RefusedRequestError, match="older than 400 days"):
         planned(town, after=after(0) - timedelta(days=401), most=1)
+
+
+def test_slots_that_share_a_row_stay_accounted_for_when_one_in_their_midst_is_backfilled() -> None:
+    """An outage's skipped slots have the row of the first; one of them is run, and those behind it are asked for."""
+    town = Town(a_minutely(catchup=Catchup(policy="none")))
+    slots_of(town)
+    town.tick(after(0))
+    town.minutes(after(120), after(125))
+    [shared] = [row for row in town.rows.values() if row.until is not None]
+    assert shared.covers(after(60))
+    progress = backfilled(town, after=after(60), until=after(60))
+
+    seen = report(town.stage, Window(since=after(61), until=after(90)))
+
+    assert list(progress.ended.values()) == [State.SUCCEEDED]
+    assert (seen.expected, seen.unknown, dict(seen.did_not_run)) == (30, 0, {"catchup_skipped": 30})
