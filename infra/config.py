@@ -5,6 +5,7 @@ It stands in a file and not in `-c` options, which the next deployment would for
 
 from __future__ import annotations
 
+import difflib
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -135,7 +136,12 @@ def _tuples(table: Any) -> Any:
 def _lines(error: ValidationError) -> Iterator[str]:
     for one in error.errors():
         where = ".".join(str(part) for part in one["loc"]) or "(the table)"
-        yield f"{where}: {one['msg']}"
+        yield f"{where}: {_no_key(where) if one['type'] == 'extra_forbidden' else one['msg']}"
+
+
+def _no_key(name: str) -> str:
+    close = difflib.get_close_matches(name, StageConfig.model_fields, n=1)
+    return f"is no key of a stage: {f'write {close[0]}' if close else 'infra/README.md tells every key'}"
 
 
 def _wrong_together(stage: str, config: StageConfig, pools: Mapping[str, Pool]) -> Iterator[str]:

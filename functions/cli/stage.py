@@ -25,6 +25,12 @@ from functions.schedules.definitions import Definitions, for_stage, load
 
 F = TypeVar("F", bound="Callable[..., Any]")
 
+# boto3 does not read AWS_REGION, though the AWS command line does.
+_HINTS = {
+    "NoRegionError": "write --region, or set AWS_DEFAULT_REGION",
+    "NoCredentialsError": "write --profile, or log in to the account",
+}
+
 
 class NoInstallationError(FinalError):
     """There is no installation to talk to."""
@@ -111,6 +117,7 @@ def _read(stage: str, local: LocalInstallation | None, places: Places) -> Stage:
 
 
 def _short(error: Exception) -> str:
-    """The kind of error and not its text, which may name endpoints and keys."""
+    """The kind of error and what to do, not its text, which may name endpoints and keys."""
     code = getattr(error, "response", {}).get("Error", {}).get("Code", "")
-    return code or type(error).__name__
+    name = code or type(error).__name__
+    return f"{name}: {_HINTS[name]}" if name in _HINTS else name

@@ -56,7 +56,7 @@ def five_fields(text: str) -> Cron:
         problem = f"{shown(text)} has six fields, which some read as seconds first and some as seconds last"
         raise Refused(problem, f"{_FIVE}; AWS's six, with the year last, stand in cron(…)")
     if len(parts) != len(_FIELDS):
-        raise Refused(f"{shown(text)} has {len(parts)} fields", f"{_FIVE}, such as 0 2 * * *")
+        raise Refused(f"{shown(text)} is not five fields", f"{_FIVE}, such as 0 2 * * *")
     return _that_comes(text, _cron([_joined(field, part) for field, part in zip(_FIELDS, parts, strict=True)]))
 
 
@@ -67,7 +67,7 @@ def aws_fields(text: str) -> Cron:
         raise Refused(f"{shown(text)} is not cron(…)", _SIX)
     parts = match[1].upper().split()
     if len(parts) != 6:  # noqa: PLR2004
-        raise Refused(f"{shown(text)} has {len(parts)} fields", _SIX)
+        raise Refused(f"{shown(text)} is not six fields", _SIX)
     minute, hour, day, month, weekday, year = parts
     if any(part.endswith(",") for part in parts):
         raise Refused(f"{shown(text)} has commas between its fields", "write spaces there, as in cron(0 2 * * ? *)")

@@ -63,6 +63,8 @@ def test_every_mistake_of_every_stage_is_told_at_once() -> None:
         ({"permissions_boundary": "arn:aws:iam::1:policy/x"}, "permissions_boundary: "),
         ({"permissions_boundary": "two words"}, "permissions_boundary: "),
         ({"account": "123"}, "account: "),
+        ({"emials": ["a@b.de"]}, "emials: is no key of a stage: write emails"),
+        ({"colour": 1}, "colour: is no key of a stage: infra/README.md"),
         ({"https": ["http://example.com"]}, "https.0: "),
         ({"sms": ["0151"]}, "sms.0: "),
         ({"skew_s": 0}, "skew_s: "),
