@@ -22,6 +22,7 @@ from infra.assets import Assets
 from infra.config import ConfigurationError, StageConfig, load
 from infra.dependencies import AssetError
 from infra.drill_stack import DrillStack
+from infra.limits import exceeded
 from infra.monitor_stack import MonitorStack
 from infra.records_stack import RecordsStack
 from infra.scheduler_stack import SchedulerStack
@@ -79,10 +80,13 @@ def stages_of(root: Path, file: Path) -> Mapping[str, Stage]:
             "\n".join(f"{bad.job} would be refused by every role: {bad.message}" for bad in definitions.bad)
         )
     assets = Assets(root=ROOT, project=root, out=BUILT, document=compiled.document)
-    return {
+    stages = {
         name: Stage(name=name, config=config, assets=assets, definitions=definitions)
         for name, config in load(file, definitions.pools).items()
     }
+    if too_much := [line for stage in stages.values() for line in exceeded(stage.name, stage.own)]:
+        raise ConfigurationError("\n".join(dict.fromkeys(too_much)))
+    return stages
 
 
 def main() -> None:

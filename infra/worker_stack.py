@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import aws_cdk as cdk
 from aws_cdk import aws_sqs as sqs
@@ -11,9 +11,9 @@ from constructs import Construct
 
 from functions.kit.parameters import folder
 from functions.relay.settings import RelaySettings
-from functions.schedules.definitions import Definitions
 from infra.drill_stack import URL_PARAMETER
 from infra.endpoints import Endpoints
+from infra.limits import permissions
 from infra.naming import RELAY_FAILURES
 from infra.pool import RECEIVER, PoolWorker
 from infra.queues import failure_queue
@@ -78,8 +78,3 @@ class WorkerStack(StageStack):
     def _tell_queues(self, queues: Mapping[str, sqs.Queue], failures: sqs.Queue) -> None:
         urls = self.to_json_string({name: queue.queue_url for name, queue in queues.items()})
         self.tell(environment(RelaySettings, (), queues=urls, failure_queue=failures.queue_url))
-
-
-def permissions(definitions: Definitions, pool: str) -> Sequence[str]:
-    """What the jobs of a pool ask for: they share its function, and so its role."""
-    return sorted({one for job in definitions.jobs.values() if job.pool == pool for one in job.permissions})
