@@ -6,7 +6,6 @@ It stands in a file and not in `-c` options, which the next deployment would for
 from __future__ import annotations
 
 import difflib
-import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Annotated, Any, Literal, cast
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
+from functions.kit.parameters import NO_STAGE_NAME, STAGE_NAME
 from functions.records.shards import MOST_SHARDS
 from functions.schedules.model import Pool
 from infra.naming import Names, taken
@@ -21,7 +21,6 @@ from infra.naming import Names, taken
 # A function's name has 64 characters at most; a queue's more.
 _LONGEST_NAME = 64
 _LOG_DAYS = frozenset({1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 3653})
-_STAGE = re.compile(r"[a-z][a-z0-9]{0,15}")
 
 
 def _own_tag(name: str) -> str:
@@ -146,8 +145,8 @@ def _no_key(name: str) -> str:
 
 def _wrong_together(stage: str, config: StageConfig, pools: Mapping[str, Pool]) -> Iterator[str]:
     names = Names(stage=stage)
-    if not _STAGE.fullmatch(stage):
-        yield ": is no name for a stage: write at most 16 of a-z and 0-9, starting with a letter"
+    if not STAGE_NAME.fullmatch(stage):
+        yield f": {NO_STAGE_NAME}"
     if config.log_days not in _LOG_DAYS:
         yield f".log_days: CloudWatch keeps logs for one of {sorted(_LOG_DAYS)} days"
     if config.protected and config.removal == "destroy":

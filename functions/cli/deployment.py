@@ -83,13 +83,18 @@ class Deployed:
         }
 
 
-def refuse_real_stage(stage: str, project: Path = PROJECT) -> None:
-    """An emulator must not answer to the name of a stage in an account.  Raises UsageError."""
+def refuse_stage(stage: str, project: Path = PROJECT) -> None:
+    """What is no name, and what is the name of a stage in an account: an emulator must not answer to it.
+
+    Raises UsageError.
+    """
+    if not parameters.STAGE_NAME.fullmatch(stage):
+        raise click.UsageError(f"{stage} {parameters.NO_STAGE_NAME}")
     try:
         named = tomllib.loads((project / "infra" / "stages.toml").read_text(encoding="utf-8")).get("stages", {})
     except (OSError, tomllib.TOMLDecodeError):
         named = {}
-    if stage in named:
+    if isinstance(named, dict) and stage in named:
         raise click.UsageError(f"infra/stages.toml has {stage} already, for an account: write another name")
 
 

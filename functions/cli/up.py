@@ -35,7 +35,7 @@ def command(*, stage: str, port: int, receiver_port: int, root: Path, as_json: b
       splitshift up --port 4566 --json
     """  # noqa: D301  \b is click's mark for lines that stay as they are
     document = compiled_or_exit(root)
-    deployment.refuse_real_stage(stage)
+    deployment.refuse_stage(stage)
     began = time.monotonic()
 
     def report(text: str) -> None:

@@ -5,6 +5,7 @@ The parameter `inventory-table` is the environment variable SPLITSHIFT_INVENTORY
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,10 @@ if TYPE_CHECKING:
     from mypy_boto3_ssm import SSMClient
 
 _PREFIX = "SPLITSHIFT_"
+
+STAGE_NAME = re.compile(r"[a-z][a-z0-9]{0,15}")
+"""Without a hyphen, so that there is no doubt which stage a name with one belongs to."""
+NO_STAGE_NAME = "is no name for a stage: write at most 16 of a-z and 0-9, starting with a letter"
 
 
 def folder(stage: str) -> str:

@@ -59,8 +59,20 @@ def test_what_is_up_is_not_moved(places: Places, wanted: Wanted, said: str) -> N
 
 def test_a_stage_of_an_account_is_no_name_for_an_emulator() -> None:
     with pytest.raises(click.UsageError, match="has dev already"):
-        deployment.refuse_real_stage("dev")
-    deployment.refuse_real_stage("local")
+        deployment.refuse_stage("dev")
+    deployment.refuse_stage("local")
+
+
+@pytest.mark.parametrize("stage", ["Bad Stage", "a-b", "x" * 17, ""])
+def test_what_is_no_name_for_a_stage_is_told_before_anything_is_started(stage: str) -> None:
+    with pytest.raises(click.UsageError, match="is no name for a stage"):
+        deployment.refuse_stage(stage)
+
+
+def test_a_stages_file_that_makes_no_sense_holds_up_no_emulator(tmp_path: Path) -> None:
+    (tmp_path / "infra").mkdir()
+    (tmp_path / "infra" / "stages.toml").write_text("stages = 3")
+    deployment.refuse_stage("local", tmp_path)
 
 
 def test_down_where_nothing_is_up_is_fine_and_removes_what_a_killed_one_left(tmp_path: Path) -> None:
