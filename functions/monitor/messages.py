@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from functions.kit.instants import to_text, to_text_ms
 from functions.monitor.journal import WHOLE
 from functions.monitor.reasons import OF_UNITS, Reason
-from functions.records.entries import bounded
+from functions.records.bounds import bounded
 from functions.records.incidents import RESOLVED, Incident
 from functions.records.unit_id import BadUnitIdError, UnitId, parse_unit_id
 from functions.schedules.zones import load_zone

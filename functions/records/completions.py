@@ -11,7 +11,7 @@ from datetime import datetime
 from enum import Enum
 
 from functions.kit.instants import to_text
-from functions.records import entries
+from functions.records import entry_items
 from functions.records.database import (
     Absent,
     Check,
@@ -33,7 +33,6 @@ from functions.records.entries import (
     Journal,
     Review,
     Stale,
-    completion_or_none,
 )
 from functions.records.leases import Lease, freed_by_us, freeing, still_as_seen
 from functions.records.tables import BY_JOB, COMPLETIONS
@@ -64,7 +63,7 @@ class Completions:
 
     def read(self, unit_id: str) -> Journal:
         """The whole journal of one unit, consistent."""
-        return entries.journal(unit_id, list(self._database.find(Find(COMPLETIONS.name, ("unit_id", unit_id)))))
+        return entry_items.journal(unit_id, list(self._database.find(Find(COMPLETIONS.name, ("unit_id", unit_id)))))
 
     def completed(self, unit_ids: list[str]) -> dict[str, Completion]:
         """The completions among these, by unit; consistent.
@@ -73,7 +72,7 @@ class Completions:
         """
         keys = [{"unit_id": unit_id, "entry": COMPLETION} for unit_id in unit_ids]
         found = self._database.get_many({COMPLETIONS.name: keys})
-        read = {item["unit_id"]: completion_or_none(item) for item in found[COMPLETIONS.name]}
+        read = {item["unit_id"]: entry_items.completion_or_none(item) for item in found[COMPLETIONS.name]}
         return {unit_id: completion for unit_id, completion in read.items() if completion is not None}
 
     def of_job(self, job: str, since: datetime, until: datetime, *, newest_first: bool = False) -> Iterator[Finished]:
@@ -161,7 +160,7 @@ class Completions:
 
 
 def _put(unit_id: str, entry: Entry, ttl: int) -> Put:
-    item = {name: value for name, value in entries.to_item(unit_id, entry, ttl).items() if value is not None}
+    item = {name: value for name, value in entry_items.to_item(unit_id, entry, ttl).items() if value is not None}
     return Put(COMPLETIONS.name, item, no_such_entry)
 
 

@@ -19,8 +19,9 @@ from aws_lambda_powertools.utilities.idempotency.exceptions import IdempotencyPe
 
 from functions.kit.clock import Clock
 from functions.kit.errors import FinalError, SplitshiftError
+from functions.records.bounds import bounded
 from functions.records.effects import Effects
-from functions.records.entries import EffectState, bounded
+from functions.records.entries import EffectState
 from functions.sdk.errors import (
     DuplicateEffectError,
     EffectUnknownError,

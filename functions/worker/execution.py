@@ -11,8 +11,9 @@ from typing import Any
 from functions.kit.clock import Clock
 from functions.kit.instants import EPOCH
 from functions.kit.logging import get_logger
+from functions.records.bounds import bounded
 from functions.records.effects import EffectRecord, Effects
-from functions.records.entries import EffectState, Ending, Journal, Verdict, bounded
+from functions.records.entries import EffectState, Ending, Journal, Verdict
 from functions.records.inventory import Row
 from functions.schedules.definitions import Job
 from functions.schedules.slots import previous

@@ -10,7 +10,7 @@ import pytest
 from functions.records.completions import Ended, Finished
 from functions.records.database import Item, Put
 from functions.records.entries import Attempt, Completion, EffectState, Ending, Outcome, Verdict
-from functions.records.entries import to_item as entry_item
+from functions.records.entry_items import to_item as entry_item
 from functions.records.leases import Lease
 from functions.records.stores import Stores
 from tests.records.backends import Guarded, fill

@@ -15,7 +15,8 @@ from functions.cli.stage import find_stage
 from functions.kit import aws, parameters
 from functions.records.controls import Control
 from functions.records.database import Put
-from functions.records.entries import Attempt, Completion, EffectState, Ending, Outcome, to_item
+from functions.records.entries import Attempt, Completion, EffectState, Ending, Outcome
+from functions.records.entry_items import to_item
 from functions.records.tables import COMPLETIONS
 from tests.support.commands import Run, installed_at, rows, runner
 

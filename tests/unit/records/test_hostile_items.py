@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from functions.kit.instants import to_ms
-from functions.records import effects, entries
+from functions.records import effects, entry_items
 from functions.records.controls import Control
 from functions.records.controls import to_item as control_item
 from functions.records.database import Item, Put
@@ -106,8 +106,8 @@ def test_i11_a_damaged_completion_hides_no_other_and_is_no_success_where_its_out
 ) -> None:
     stores.inventory.write(row())
     stores.inventory.write(row(unit_id=GOOD))
-    database.put(Put("completions", {k: v for k, v in entries.to_item(GOOD, FULL, TTL).items() if v is not None}))
-    for what, item in damaged("completions", entries.to_item(UNIT, FULL, TTL)):
+    database.put(Put("completions", {k: v for k, v in entry_items.to_item(GOOD, FULL, TTL).items() if v is not None}))
+    for what, item in damaged("completions", entry_items.to_item(UNIT, FULL, TTL)):
         if not put(database, "completions", item):
             continue
         found = stores.completions.completed([UNIT, GOOD])
@@ -145,9 +145,9 @@ def test_i11_a_damaged_entry_hides_no_other(database: MemoryDatabase, stores: St
         stale(owner="x"),
     )
     for other in others:
-        item = entries.to_item(UNIT, other, TTL)
+        item = entry_items.to_item(UNIT, other, TTL)
         database.put(Put("completions", {name: value for name, value in item.items() if value is not None}))
-    for what, item in damaged("completions", entries.to_item(UNIT, entry, TTL)):
+    for what, item in damaged("completions", entry_items.to_item(UNIT, entry, TTL)):
         assert put(database, "completions", item), what
         journal = stores.completions.read(UNIT)
         count = len(journal.attempts) + len(journal.holds) + len(journal.reviews)
