@@ -15,7 +15,7 @@ from aws_cdk import aws_cloudwatch_actions as actions
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sns as sns
 
-from functions.records.tables import COMPLETIONS, EFFECTS, INVENTORY, LEASES
+from functions.records.tables import BY_DUE, COMPLETIONS, EFFECTS, INVENTORY, LEASES
 from infra.naming import Names
 from infra.tables import Tables
 
@@ -87,20 +87,35 @@ class Alarms:
         self._told(self._alarm("relay-behind", told, age, at_least=LATE_STREAM_MS, of=(3, 5)))
 
     def _throttled_tables(self) -> None:
-        """The four tables on every unit's way.  They have no data where nothing is throttled, hence FILL."""
-        metrics: dict[str, cloudwatch.IMetric] = {}
-        for table in (INVENTORY, LEASES, COMPLETIONS, EFFECTS):
-            for way in ("read", "write"):
-                metrics[f"{table.name}_{way}"] = cloudwatch.Metric(
-                    namespace="AWS/DynamoDB",
-                    metric_name=f"{way.title()}ThrottleEvents",
-                    dimensions_map={"TableName": self._tables.name(table)},
-                    statistic="Sum",
-                    period=_MINUTE,
-                )
+        """The four tables on every unit's way, and the index by which due ones are found.
+
+        https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/metrics-dimensions.html: a table's metrics are
+        without its indexes', which name both.
+        """
+        tables = {
+            table.name: {"TableName": self._tables.name(table)} for table in (INVENTORY, LEASES, COMPLETIONS, EFFECTS)
+        }
         told = "DynamoDB throttles the records: writes are tried again, and units take longer."
-        total = _math(" + ".join(f"FILL({name},0)" for name in metrics), metrics, "throttled requests")
-        self._told(self._alarm("tables-throttled", told, total, at_least=1, of=(3, 5)))
+        self._throttled("tables-throttled", told, tables)
+        index = {BY_DUE.name: tables[INVENTORY.name] | {"GlobalSecondaryIndexName": BY_DUE.name}}
+        told = "DynamoDB throttles the index of due units: rows are written later, and the sweep finds less."
+        self._throttled("index-throttled", told, index)
+
+    def _throttled(self, name: str, told: str, watched: Mapping[str, Mapping[str, str]]) -> None:
+        """They have no data where nothing is throttled, hence FILL."""
+        metrics: dict[str, cloudwatch.IMetric] = {
+            f"{what}_{way}": cloudwatch.Metric(
+                namespace="AWS/DynamoDB",
+                metric_name=f"{way.title()}ThrottleEvents",
+                dimensions_map=dict(dimensions),
+                statistic="Sum",
+                period=_MINUTE,
+            )
+            for what, dimensions in watched.items()
+            for way in ("read", "write")
+        }
+        total = _math(" + ".join(f"FILL({one},0)" for one in metrics), metrics, "throttled requests")
+        self._told(self._alarm(name, told, total, at_least=1, of=(3, 5)))
 
     def _told(self, alarm: cloudwatch.Alarm) -> None:
         alarm.add_alarm_action(actions.SnsAction(self._topic))

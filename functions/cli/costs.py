@@ -99,8 +99,8 @@ def alarm_metrics(stage: StageOptions, pools: int) -> int:
     """Each metric of an alarm is charged.  The switches have two each."""
     switches = 2 * 2
     functions, failure_queues = 3 + pools, 4 + pools
-    stream, tables = 1, 4 * 2
-    everything = switches + 2 * functions + failure_queues + stream + tables
+    stream, throttles = 1, (4 + 1) * 2  # of the tables, and of the index of due units
+    everything = switches + 2 * functions + failure_queues + stream + throttles
     return {"all": everything, "switches": switches, "none": 0}[stage.alarms]
 
 

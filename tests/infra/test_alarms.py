@@ -97,6 +97,17 @@ def test_a_relay_that_falls_behind_its_stream_is_told_within_the_age_that_it_may
     assert alarm["Threshold"] <= 5 * 60_000
 
 
+def test_the_index_of_due_units_is_watched_by_itself_since_a_tables_metrics_leave_it_out(monitor: Template) -> None:
+    alarm = alarms(monitor)["splitshift-prod-index-throttled"]
+    (shown,) = [metric for metric in alarm["Metrics"] if metric.get("ReturnData", True)]
+    assert shown["Expression"] == "FILL(by_due_read,0) + FILL(by_due_write,0)"
+    for metric in (one["MetricStat"]["Metric"] for one in alarm["Metrics"] if one is not shown):
+        names = {one["Name"]: monitor.text(one["Value"]) for one in metric["Dimensions"]}
+        assert names.pop("GlobalSecondaryIndexName") == "by_due"
+        assert names.keys() == {"TableName"}
+        assert "inventory" in names["TableName"]
+
+
 def test_throttled_tables_are_told_though_their_metrics_have_no_data_between(monitor: Template) -> None:
     alarm = alarms(monitor)["splitshift-prod-tables-throttled"]
     (shown,) = [metric for metric in alarm["Metrics"] if metric.get("ReturnData", True)]
