@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import gc
 import json
+import logging
 import os
 import sys
 import time
@@ -13,9 +14,6 @@ from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
-
-# Before anything of ours is imported: a million lines of log say nothing that the timeline does not.
-os.environ["POWERTOOLS_LOG_LEVEL"] = "CRITICAL"
 
 from tests.simulation.plans import plan
 from tests.simulation.run import Result, run
@@ -100,6 +98,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--json", action="store_true", help="one document on stdout")
     parser.add_argument("--show", type=int, metavar="SEED", help="print the timeline of one seed instead")
     options = parser.parse_args(arguments)
+    logging.disable(logging.CRITICAL)  # a million lines of log say nothing that the timeline does not
     if options.show is not None:
         return show(options.show)
     began, totals = time.monotonic(), Totals()
