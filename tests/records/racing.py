@@ -14,7 +14,7 @@ from functions.records.stores import Stores
 race_table = pytest.StashKey[list[tuple[str, int, int]]]()
 """Condition, rounds, rounds with one winner: shown in the summary."""
 
-ROUNDS = 200
+ROUNDS = 100
 THREADS = 16
 OWNERS = [f"o-{number}" for number in range(THREADS)]
 

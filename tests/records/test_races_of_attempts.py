@@ -1,4 +1,4 @@
-"""Races for a lock and for the end of an attempt: exactly one wins each of 200 rounds, and the records show that one.
+"""Races for a lock and for the end of an attempt: exactly one wins each of 100 rounds, and the records show that one.
 
 On ministack, which is atomic as DynamoDB is.  The summary lists each condition with its rounds.
 """

@@ -1,4 +1,4 @@
-"""Races for a row, an incident, the scheduler's cursor and an effect: exactly one wins each of 200 rounds.
+"""Races for a row, an incident, the scheduler's cursor and an effect: exactly one wins each of 100 rounds.
 
 On ministack, which is atomic as DynamoDB is.  The summary lists each condition with its rounds.
 """
