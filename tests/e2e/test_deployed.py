@@ -51,6 +51,7 @@ def synthesised(up: Up) -> None:
     cdk.synthesise(stages, up.folder, up.running.environment(), up.places.log_of("synth"), deployment / BOTH)
 
 
+@pytest.mark.long  # half a minute, or three: a message of a worker that died at once waits for the sweep
 def test_e02_workers_killed_at_random_lose_and_double_nothing_and_every_dead_attempt_is_in_the_journal(up: Up) -> None:
     """A fifth of the units fail their first attempt, too, and are seen again."""
     with up.stage() as stage:
