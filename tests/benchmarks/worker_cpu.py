@@ -21,13 +21,11 @@ from typing import Any
 
 from functions.kit import aws
 from functions.kit.clock import SystemClock
-from functions.kit.instants import to_text
 from functions.local.context import StandInContext
 from functions.local.provision import create_tables
 from functions.local.units import as_lambda_sees
 from functions.records.dynamo import DynamoDatabase
 from functions.records.entries import Outcome
-from functions.records.inventory import Row
 from functions.records.stores import Stores
 from functions.schedules.definitions import Definitions, Job, Pool
 from functions.sdk import Run
@@ -38,6 +36,7 @@ from functions.worker.settings import WorkerSettings
 from functions.worker.worker import Worker
 from tests.support import ministack
 from tests.support.isolation import isolate
+from tests.support.jobs import asked_for
 
 LIMIT = 1.3
 UNITS = 100
@@ -154,22 +153,11 @@ class Bench:
         """Units with a row and a received message each."""
         bodies: dict[str, str] = {}
         for number in (next(self._numbers) for _ in range(count)):
-            slot = SLOT + timedelta(seconds=number)
-            unit_id = f"{JOB.name}@{to_text(slot)}"
-            row = Row(
-                unit_id=unit_id,
-                job=JOB.name,
-                partition=None,
-                slot=slot,
-                run_at=slot,
-                lock=unit_id,
-                origin="manual",
-                definition="v1",
-                created_at=slot,
-            )
+            row = asked_for(JOB, SLOT + timedelta(seconds=number))
             self.stores.inventory.write(row)
-            bodies[json.dumps({"unit_id": unit_id, "lock": unit_id})] = unit_id
-            self._sqs.send_message(QueueUrl=self._queue, MessageBody=json.dumps({"unit_id": unit_id, "lock": unit_id}))
+            body = json.dumps({"unit_id": row.unit_id, "lock": row.lock})
+            bodies[body] = row.unit_id
+            self._sqs.send_message(QueueUrl=self._queue, MessageBody=body)
         found: list[Sent] = []
         while len(found) < count:
             answer = self._sqs.receive_message(

@@ -32,7 +32,6 @@ from botocore.exceptions import ClientError
 
 from functions.kit import aws
 from functions.kit.clock import SystemClock
-from functions.kit.instants import to_text
 from functions.local.context import StandInContext
 from functions.local.provision import create_tables
 from functions.local.receiver import Receiver
@@ -40,7 +39,6 @@ from functions.local.receiver.client import ReceiverLog
 from functions.local.units import as_lambda_sees
 from functions.records.dynamo import DynamoDatabase
 from functions.records.entries import Ending, Outcome
-from functions.records.inventory import Row
 from functions.records.stores import Stores
 from functions.schedules.definitions import Definitions, Job, Pool
 from functions.sdk import Run
@@ -51,6 +49,7 @@ from functions.worker.settings import WorkerSettings
 from functions.worker.worker import Worker
 from tests.support import ministack
 from tests.support.isolation import isolate
+from tests.support.jobs import asked_for
 
 # Far below what a job may have: the dead are to be noticed within a test's time.
 LEASE_S = 3
@@ -209,25 +208,12 @@ class Race:
         return self._count(round(time.monotonic() - began, 1))
 
     def _unit(self, number: int) -> str:
-        slot = self._first + timedelta(seconds=number)
-        unit_id = f"{JOB.name}@{to_text(slot)}"
-        lock = JOB.lock_for(None, unit_id)
-        row = Row(
-            unit_id=unit_id,
-            job=JOB.name,
-            partition=None,
-            slot=slot,
-            run_at=slot,
-            lock=lock,
-            origin="manual",
-            definition="v1",
-            created_at=slot,
-        )
+        row = asked_for(JOB, self._first + timedelta(seconds=number))
         self._stores.inventory.write(row)
-        body = json.dumps({"unit_id": unit_id, "lock": lock})
+        body = json.dumps({"unit_id": row.unit_id, "lock": row.lock})
         for _ in range(2):
             self._sqs.send_message(QueueUrl=self._place.queue_url, MessageBody=body)
-        return unit_id
+        return row.unit_id
 
     def _start(self) -> Any:
         self._number += 1
