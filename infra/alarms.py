@@ -22,6 +22,8 @@ from infra.tables import Tables
 _MINUTE = cdk.Duration.minutes(1)
 LATE_STREAM_MS = 120_000
 """A record that has waited so long is late for a unit that is due now."""
+LATE_JOURNAL_MS = 600_000
+"""Its records wait a minute for each other: see the mapping's window."""
 
 
 class Alarms:
@@ -45,7 +47,7 @@ class Alarms:
         if which == "all":
             self._functions()
             self._queues()
-            self._stream()
+            self._streams()
             self._throttled_tables()
 
     def _silent(self, role: str) -> cloudwatch.Alarm:
@@ -81,10 +83,15 @@ class Alarms:
             told = f"{name} holds what failed: look at it, then remove it or send it back."
             self._told(self._alarm(short, told, visible, at_least=1, of=(1, 1)))
 
-    def _stream(self) -> None:
-        age = of_function(self._names.of("relay"), "IteratorAge", "Maximum")
-        told = "The relay is behind the inventory's stream: units start late."
-        self._told(self._alarm("relay-behind", told, age, at_least=LATE_STREAM_MS, of=(3, 5)))
+    def _streams(self) -> None:
+        self._behind("relay", "the inventory's stream: units start late", LATE_STREAM_MS)
+        self._behind("monitor", "the journal's stream: changes to it are told late, or never", LATE_JOURNAL_MS)
+
+    def _behind(self, role: str, what: str, late_ms: int) -> None:
+        """Each of them reads one stream."""
+        age = of_function(self._names.of(role), "IteratorAge", "Maximum")
+        told = f"The {role} is behind {what}."
+        self._told(self._alarm(f"{role}-behind", told, age, at_least=late_ms, of=(3, 5)))
 
     def _throttled_tables(self) -> None:
         """The four tables on every unit's way, and the index by which due ones are found.

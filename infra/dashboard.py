@@ -31,7 +31,7 @@ def add_dashboard(
     rows += [
         [
             _graph("Successful runs a minute (1 is well)", [successful_runs(names.of(role), role) for role in ROLES]),
-            _graph("The stream: milliseconds behind", [of_function(names.of("relay"), "IteratorAge", "Maximum")]),
+            _graph("Behind their streams, milliseconds", [_behind(names.of(role)) for role in ("relay", "monitor")]),
         ],
         [
             _graph("Work that waits", [_of_queue(names.queue(pool), _VISIBLE) for pool in pools]),
@@ -57,6 +57,10 @@ _OLDEST = "ApproximateAgeOfOldestMessage"
 
 def _graph(title: str, metrics: Sequence[cloudwatch.IMetric]) -> cloudwatch.GraphWidget:
     return cloudwatch.GraphWidget(title=title, width=_HALF, left=list(metrics))
+
+
+def _behind(function: str) -> cloudwatch.Metric:
+    return of_function(function, "IteratorAge", "Maximum")
 
 
 def _of_queue(queue: str, metric: str) -> cloudwatch.Metric:

@@ -99,8 +99,8 @@ def alarm_metrics(stage: StageOptions, pools: int) -> int:
     """Each metric of an alarm is charged.  The switches have two each."""
     switches = 2 * 2
     functions, failure_queues = 3 + pools, 4 + pools
-    stream, throttles = 1, (4 + 1) * 2  # of the tables, and of the index of due units
-    everything = switches + 2 * functions + failure_queues + stream + throttles
+    streams, throttles = 2, (4 + 1) * 2  # of the tables, and of the index of due units
+    everything = switches + 2 * functions + failure_queues + streams + throttles
     return {"all": everything, "switches": switches, "none": 0}[stage.alarms]
 
 
@@ -149,4 +149,4 @@ def _turns(turn: Turn, count: int, *, gb: float) -> float:
 
 
 def _line(name: str, price: Price, quantity: int) -> Line:
-    return Line(name=name, what=f"{quantity:,} {price.what}", usd=price.of(quantity))
+    return Line(name=name, what=f"{quantity:,} {price.named(quantity)}", usd=price.of(quantity))

@@ -14,15 +14,19 @@ MILLION = 1_000_000
 
 @dataclass(frozen=True, kw_only=True)
 class Price:
-    """`usd` for so many (`per`) of `what`; `page` is where AWS says so."""
+    """`usd` for so many (`per`) of `what`, `one` where there may be a single one; `page` is where AWS says so."""
 
     usd: float
     what: str
     page: str
     per: int = 1
+    one: str = ""
 
     def of(self, quantity: float) -> float:
         return quantity * self.usd / self.per
+
+    def named(self, quantity: float) -> str:
+        return self.one if self.one and quantity == 1 else self.what
 
 
 _CLOUDWATCH = "https://aws.amazon.com/cloudwatch/pricing/"
@@ -30,7 +34,7 @@ _DYNAMODB = "https://aws.amazon.com/dynamodb/pricing/on-demand/"
 _LAMBDA = "https://aws.amazon.com/lambda/pricing/"
 
 ALARM = Price(usd=0.10, what="metrics of alarms, a month", page=_CLOUDWATCH)
-DASHBOARD = Price(usd=3.00, what="dashboards, a month", page=_CLOUDWATCH)
+DASHBOARD = Price(usd=3.00, what="dashboards, a month", one="dashboard, a month", page=_CLOUDWATCH)
 LOGS = Price(usd=0.50, what="GB of logs taken in", page=_CLOUDWATCH)
 KEY = Price(usd=1.00, what="customer keys, a month", page="https://aws.amazon.com/kms/pricing/")
 ENDPOINT_HOURS = Price(

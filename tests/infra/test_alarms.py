@@ -91,10 +91,21 @@ def test_e12_a_message_in_any_failure_queue_is_told_by_what_lies_there(monitor: 
     assert (alarm["Threshold"], alarm["ComparisonOperator"]) == (1, "GreaterThanOrEqualToThreshold")
 
 
-def test_a_relay_that_falls_behind_its_stream_is_told_within_the_age_that_it_may_have(monitor: Template) -> None:
-    alarm = alarms(monitor)["splitshift-prod-relay-behind"]
+@pytest.mark.parametrize(("role", "at_most_min"), [("relay", 5), ("monitor", 15)])
+def test_e07_a_role_that_falls_behind_its_stream_is_told_long_before_records_are_given_up(
+    monitor: Template, role: str, at_most_min: int
+) -> None:
+    alarm = alarms(monitor)[f"splitshift-prod-{role}-behind"]
     assert (alarm["MetricName"], alarm["Statistic"]) == ("IteratorAge", "Maximum")
-    assert alarm["Threshold"] <= 5 * 60_000
+    assert alarm["Dimensions"] == [{"Name": "FunctionName", "Value": f"splitshift-prod-{role}"}]
+    assert alarm["ComparisonOperator"] == "GreaterThanOrEqualToThreshold"
+    assert alarm["Threshold"] <= at_most_min * 60_000
+
+
+def test_the_monitor_is_not_called_late_for_the_minute_that_its_records_wait_for_each_other(monitor: Template) -> None:
+    (mapping,) = monitor.properties("AWS::Lambda::EventSourceMapping")
+    waits_ms = mapping["MaximumBatchingWindowInSeconds"] * 1000
+    assert alarms(monitor)["splitshift-prod-monitor-behind"]["Threshold"] > 2 * waits_ms
 
 
 def test_the_index_of_due_units_is_watched_by_itself_since_a_tables_metrics_leave_it_out(monitor: Template) -> None:

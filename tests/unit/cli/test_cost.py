@@ -88,13 +88,13 @@ def test_an_idle_stage_with_all_alarms_is_within_two_and_six_dollars_and_dev_is_
 
 def test_alarms_dashboard_keys_and_pools_change_their_own_lines():
     usual = fixed(StageOptions())
-    assert (usual["alarms"], usual["dashboard"], usual["keys"]) == (pytest.approx(2.8), 3.0, 0.0)
+    assert (usual["alarms"], usual["dashboard"], usual["keys"]) == (pytest.approx(2.9), 3.0, 0.0)
     assert fixed(DEV)["alarms"] == pytest.approx(0.4)
     assert fixed(StageOptions(alarms="none"))["alarms"] == 0
     assert fixed(StageOptions(customer_key=True))["keys"] == 2
     assert fixed(StageOptions(), pools=2)["queues"] == pytest.approx(2 * usual["queues"])
     assert fixed(StageOptions(shards=3))["ticks"] == pytest.approx(3 * usual["ticks"])
-    assert alarm_metrics(StageOptions(), 2) == 28 + 3
+    assert alarm_metrics(StageOptions(), 2) == 29 + 3
 
 
 def test_endpoints_cost_by_their_services_and_zones():
@@ -147,6 +147,7 @@ def test_the_table_ends_with_the_total_and_says_whose_prices_they_are(run: Run, 
     said = run("cost", "--root", str(root), "--stage", "prod").out
     assert "total" in said.splitlines()[-2]
     assert "us-east-1" in said.splitlines()[-1]
+    assert " 1 dashboard, a month" in said
 
 
 @pytest.mark.parametrize("stage", [(), ("--stage", "nope")])
