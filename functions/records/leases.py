@@ -178,13 +178,18 @@ class Leases:
         except ConditionRefusedError as refused:
             raise LeaseLostError from refused
 
-    def note(self, seen: Lease, waiter: LeftTo, *, stop: str | None) -> bool:
-        """Note who waits longest for a held lock, and ask its attempt to end where `stop` names the unit that wants it.
+    def note(self, seen: Lease, waiter: LeftTo | None, *, stop: str | None) -> bool:
+        """Note who waits longest for a held lock, None for nobody any more, and ask its attempt to end where `stop`
+        names the unit that wants it.
 
         False if the lease is another's by now, or somebody else noted a waiter: look again at the next delivery.
         """
-        left_to = {"unit": waiter.unit_id, "until": to_ms(waiter.until), "since": to_ms(waiter.since)}
-        update = Update(set={"next": left_to} | ({} if stop is None else {"stop": stop}))
+        values: dict[str, Any] = {} if stop is None else {"stop": stop}
+        left_to = None
+        if waiter is not None:
+            left_to = {"unit": waiter.unit_id, "until": to_ms(waiter.until), "since": to_ms(waiter.since)}
+            values["next"] = left_to
+        update = Update(set=values, remove=("next",) if left_to is None else ())
         try:
             self._database.change(Change(LEASES.name, {"lease_key": seen.lock}, update, waited_for_as_seen(seen)))
         except ConditionRefusedError as refused:

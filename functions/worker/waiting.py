@@ -20,7 +20,7 @@ from functions.records.stores import Stores
 from functions.records.unit_id import BadUnitIdError, UnitId, parse_unit_id
 from functions.schedules.definitions import DEFAULT_LEASE_S, Job
 from functions.worker.backoff import lock_wait_s
-from functions.worker.decide import Conclude, Start, decide
+from functions.worker.decide import Conclude, Decision, Later, Start, decide
 from functions.worker.endings import RETURNS_SOON_S, Acknowledge, Endings, Reply, Return, Seen
 from functions.worker.messages import Message
 from functions.worker.reading import read
@@ -43,49 +43,71 @@ class Waiting:
         self._version = version
 
     def held(self, message: Message, lease: Lease, job: Job | None) -> Reply:
-        """Another attempt has the lease.  The same unit comes before any policy: it will be done, or free by expiry."""
+        """Another attempt has the lease.  The same unit comes before any policy: it will be done, or free by expiry.
+
+        Its records are read only where something would be done for it: a lock is not kept for a unit, and no run ended
+        for one, that could not start.
+        """
         now = self._clock.now()
         _log.info("lock held", extra={"action": "lock_held", "unit_id": message.unit_id, "holder": lease.unit_id})
         if lease.unit_id == message.unit_id:
             return Return(after_s=max(1.0, (lease.expires_at + self._stores.skew - now).total_seconds() + 1))
-        if job is not None and (job.overlap == "skip" or job.start_deadline_s is not None):
-            ended = self._unstarted(message, lease, job)
-            if ended is not None:
-                return ended
         length_s = lease_length_s(job)
         wait_s = lock_wait_s(lease.expires_at, now, self._stores.skew, length_s, message.receives)
-        stop = message.unit_id if _wants_it_to_end(message.unit, lease, job) else None
         waiter = _longest_waiter(message, lease, now, timedelta(seconds=wait_s + length_s))
+        stops = _wants_it_to_end(message.unit, lease, job)
+        may_end = job is not None and (job.overlap == "skip" or job.start_deadline_s is not None)
+        if not (stops or may_end or waiter is not lease.next):
+            return Return(after_s=wait_s)
+        seen = self._seen(message, job)
+        decision = None if seen is None else decide(seen.row, seen.control, seen.journal, job, now, ended=seen.ended)
+        if seen is not None and (ended := self._unstarted(seen, lease, decision)) is not None:
+            return ended
+        if isinstance(decision, Start | Conclude):
+            self._note(lease, waiter, stop=message.unit_id if stops and isinstance(decision, Start) else None)
+        else:
+            self._give_up_place(message, lease)
+        return Return(after_s=max(wait_s, (decision.at - now).total_seconds() if isinstance(decision, Later) else 0))
+
+    def _note(self, lease: Lease, waiter: LeftTo, stop: str | None) -> None:
         if stop is not None or waiter is not lease.next:
             self._stores.leases.note(lease, waiter, stop=stop)
-        return Return(after_s=wait_s)
 
-    def _unstarted(self, message: Message, lease: Lease, job: Job) -> Reply | None:
+    def _give_up_place(self, message: Message, lease: Lease) -> None:
+        """It was noted, and could not start by now: others are not to wait for it."""
+        if lease.next is not None and lease.next.unit_id == message.unit_id:
+            self._stores.leases.note(lease, None, stop=None)
+
+    def _seen(self, message: Message, job: Job | None) -> Seen | None:
+        """None where there is nothing to start; what is wrong with its row is told once the lock is free."""
+        try:
+            return read(self._stores, message, job, self._version)
+        except BadRowError:
+            return None
+
+    def _unstarted(self, seen: Seen, lease: Lease, decision: Decision | None) -> Reply | None:
         """What ends a unit that never started; None where it is to wait.
 
         Only while the holder's unit is open: a lease of one that is complete is about to be freed, and stands in
         nobody's way.
         """
-        try:
-            seen = read(self._stores, message, job, self._version)
-        except BadRowError:
-            seen = None  # told once the lock is free
-        if seen is None or seen.started or any(dead.unit_id == message.unit_id for dead in lease.lost):
-            return None
-        conclusion = _conclusion(seen, job, self._clock.now())
-        if conclusion is None:
+        conclusion = _conclusion(decision, seen.job)
+        if conclusion is None or seen.started or any(dead.unit_id == seen.row.unit_id for dead in lease.lost):
             return None
         if self._stores.completions.read(lease.unit_id).completion is not None:
             return Return(after_s=RETURNS_SOON_S)
-        return Acknowledge() if self._endings.unstarted(seen, lease, conclusion) else Return(after_s=RETURNS_SOON_S)
+        if not self._endings.unstarted(seen, lease, conclusion):
+            return Return(after_s=RETURNS_SOON_S)
+        self._give_up_place(seen.message, lease)
+        return Acknowledge()
 
 
-def _conclusion(seen: Seen, job: Job, now: datetime) -> Conclude | None:
-    match decide(seen.row, seen.control, seen.journal, job, now, ended=seen.ended):
-        case Start() if job.overlap == "skip":
+def _conclusion(decision: Decision | None, job: Job | None) -> Conclude | None:
+    match decision:
+        case Start() if job is not None and job.overlap == "skip":
             return Conclude(outcome=Outcome.SKIPPED, reason=OVERLAP)
-        case Conclude(outcome=outcome) as conclusion if outcome in _UNSTARTED:
-            return conclusion
+        case Conclude(outcome=outcome) if outcome in _UNSTARTED:
+            return decision
         case _:
             return None
 

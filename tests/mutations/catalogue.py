@@ -129,7 +129,11 @@ MUTATIONS = (
     Mutation(
         name="skip-of-a-started-unit",
         breaks="only a unit that never started is skipped",
-        edits=(Edit(file=_WAITING, old="if seen is None or seen.started or any(", new="if seen is None or any("),),
+        edits=(
+            Edit(
+                file=_WAITING, old="if conclusion is None or seen.started or any(", new="if conclusion is None or any("
+            ),
+        ),
         tests=(
             "tests/scenarios/test_worker_overlap.py::test_a_unit_that_has_begun_is_never_skipped_and_waits_for_its_next_attempt",
         ),
@@ -140,7 +144,7 @@ MUTATIONS = (
         edits=(
             Edit(
                 file=_WAITING,
-                old=" or any(dead.unit_id == message.unit_id for dead in lease.lost):\n",
+                old=" or any(dead.unit_id == seen.row.unit_id for dead in lease.lost):\n",
                 new=":\n",
             ),
         ),
@@ -401,6 +405,20 @@ MUTATIONS = (
         ),
         tests=(
             "tests/scenarios/test_worker_overlap.py::test_a_free_lock_goes_to_the_unit_that_waits_and_not_to_the_one_that_comes_by",
+        ),
+    ),
+    Mutation(
+        name="kept-for-who-cannot-start",
+        breaks="no lock is kept, and no run ended, for a unit that could not start",
+        edits=(
+            Edit(
+                file=_WAITING,
+                old="        if isinstance(decision, Start | Conclude):\n",
+                new="        if decision is not None:\n",
+            ),
+        ),
+        tests=(
+            "tests/scenarios/test_worker_overlap.py::test_no_lock_is_kept_for_a_unit_that_could_not_start_and_no_run_ended_for_it[paused-queue]",
         ),
     ),
     Mutation(

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from functions.records.controls import Control
+from functions.records.ended_jobs import EndedJob
 from functions.records.entries import Ending, Outcome
 from functions.records.leases import LeftTo
 from functions.records.memory import MemoryDatabase
@@ -191,6 +193,122 @@ def test_fifty_waiters_in_an_hour_cost_the_lease_a_few_requests_a_minute_and_the
     assert len(seen) > 50 * 5
     assert writes - len(seen) < 30, "beside the look itself, only the one that waits longest writes"
     assert writes / 60 < 10
+
+
+# --- who could not start is not waited for ---------------------------------------------------------------------------
+
+
+def comes_paused(world: World) -> None:
+    world.stores.controls.write(Control(job="charge", paused=True))
+    world.due(at=SLOT + MINUTE, run_at=SLOT)
+
+
+def comes_again(world: World) -> None:
+    """A copy of its message, or the same one before its time."""
+    world.queue.messages.clear()
+    world.send(SECOND)
+
+
+NOT_TO_START: dict[str, Callable[[World], object]] = {
+    "paused": comes_paused,
+    "complete": comes_again,
+    "to be retried in ten minutes": comes_again,
+    "unapproved": lambda world: world.due(at=SLOT + MINUTE, run_at=SLOT, needs_review=True),
+    "superseded": lambda world: world.due(at=SLOT + MINUTE, run_at=SLOT, state="suppressed", reason="superseded"),
+    "early": lambda world: world.due(at=SLOT + MINUTE, run_at=SLOT + 60 * MINUTE),
+    "without a row": lambda world: world.send(SECOND),
+}
+
+
+@pytest.mark.parametrize("overlap", ["queue", "skip", "cancel_running"])
+@pytest.mark.parametrize("why", NOT_TO_START)
+def test_no_lock_is_kept_for_a_unit_that_could_not_start_and_no_run_ended_for_it(why: str, overlap: str) -> None:
+    world = World(a_charge(overlap=overlap, backoff_s=600, backoff_max_s=600))
+
+    @world.job
+    def charge(run: Run) -> None:
+        if run.unit_id == SECOND and "retried" in why:
+            raise ValueError("no")
+        if run.unit_id == CHARGE:
+            NOT_TO_START[why](world)
+            assert world.deliver() is not None
+            beat(run)
+            run.progress(1)
+
+    if NOT_TO_START[why] is comes_again:
+        world.due(at=SLOT + MINUTE, run_at=SLOT)
+        world.deliver()
+        world.queue.messages.clear()
+    world.due()
+    world.deliver()
+
+    assert ended(world, CHARGE) == (Outcome.SUCCEEDED, None)
+    assert world.lease() is None, "free, and kept for nobody"
+
+
+@pytest.mark.parametrize("why", ["paused", "expired"])
+def test_a_unit_that_waits_and_could_not_start_any_more_gives_up_its_place(why: str) -> None:
+    world = World(a_charge(start_deadline_s=10 if why == "expired" else None))
+
+    noted: list[LeftTo | None] = []
+
+    def comes_twice(run: Run) -> None:
+        the_second_comes(world)(run)
+        noted.append(world.holder().next)
+        if why == "paused":
+            world.stores.controls.write(Control(job="charge", paused=True))
+        for _ in range(4):
+            world.clock.step(5)
+            beat(run)
+        world.queue.messages["m2"].seen_at = world.clock.now()
+        world.deliver()
+        noted.append(world.holder().next)
+
+    while_the_first_runs(world, comes_twice)
+    world.due()
+    world.deliver()
+    first, then = noted
+    assert first is not None
+    assert then is None
+    assert ended(world, CHARGE)[0] is Outcome.SUCCEEDED
+
+
+def test_a_unit_that_will_only_be_ended_has_its_turn_like_any_other() -> None:
+    """Its job was deleted: that is to be written down, and needs the lock for a moment."""
+    world = World(a_charge(name="export", lock="ledger"))
+    gone = "gone@2026-11-29T06:00:00Z"
+
+    @world.job
+    def export(run: Run) -> None:
+        world.due("gone", lock="ledger")
+        world.deliver()
+
+    world.stores.ended_jobs.note([EndedJob(job="gone", at=SLOT, reason="deleted", generation=1)])
+    world.due("export")
+    world.deliver()
+    left_to = world.lease("ledger")
+    assert isinstance(left_to, LeftTo)
+    assert left_to.unit_id == gone
+    world.settle()
+    assert ended(world, gone)[0] is Outcome.CANCELLED
+
+
+def test_a_waiter_that_never_comes_back_keeps_the_lock_idle_for_its_last_wait_and_a_lease_at_most() -> None:
+    """However long it has waited, a quarter of an hour and a tenth, and its own job's lease."""
+    for lease_s, at_most in ((15, 1010), (60, 1050), (900, 1900)):
+        world = World(a_charge(lease_s=lease_s))
+
+        def comes(run: Run, world: World = world) -> None:
+            world.due(at=SLOT + MINUTE, run_at=SLOT)
+            world.queue.messages["m2"].receives = 500
+            world.deliver()
+
+        while_the_first_runs(world, comes)
+        world.due()
+        world.deliver()
+        left_to = world.lease()
+        assert isinstance(left_to, LeftTo)
+        assert timedelta(seconds=900) < left_to.until - SLOT <= timedelta(seconds=at_most)
 
 
 # --- skip ------------------------------------------------------------------------------------------------------------
