@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import signal
 import sys
@@ -43,10 +44,12 @@ class Killed:
         return {"seed": self.seed, "kills": self.kills, "seconds": self.seconds, **self.account.document()}
 
 
-def kill_workers(up: Up, stage: Stage, *, units: int, kills: int, seed: int) -> Killed:
+def kill_workers(
+    up: Up, stage: Stage, *, units: int, kills: int, seed: int, again_s: float = math.inf
+) -> Killed:
     """Each kill waits for its random share of the units to be complete, and then for a random moment."""
     began = time.monotonic()
-    load = Load(up, stage, seed)
+    load = Load(up, stage, seed, again_s=again_s)
     shares = sorted(load.chance.uniform(0, KILLED_UNTIL * units) for _ in range(kills))
     for share in shares:
         load.wait(int(share), lambda: load.keep(units, AT_ONCE))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import random
 import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
+from uuid import uuid4
 
 from functions.cli.stage import Stage
 from functions.kit.clock import SystemClock
@@ -52,16 +54,21 @@ class Account:
 
 
 class Load:
-    """Units of the job `load`."""
+    """Units of the job `load`.
 
-    def __init__(self, up: Up, stage: Stage, seed: int) -> None:
+    One that is open for `again_s` seconds is asked for once more, as by a person who sees nothing happen, and again
+    after as many.  Without that only the sweep, after two minutes, brings on a unit whose message a dead worker hides.
+    """
+
+    def __init__(self, up: Up, stage: Stage, seed: int, *, again_s: float = math.inf) -> None:
         self._up = up
         self._stage = stage
         self._seed = seed
+        self._again_s = again_s
         self.chance = random.Random(seed)
         self._began_at = SystemClock().now()
         self.units: list[str] = []
-        self._open: set[str] = set()
+        self._open: dict[str, float] = {}  # and when it was asked for last
 
     def ask(self, units: int) -> None:
         """For so many more, at once."""
@@ -70,11 +77,14 @@ class Load:
             number = len(self.units)
             fails = number % FAIL_FIRST == 0
             self.units.append(request(self._stage.stores, job, number, seed=self._seed, fails=fails))
-            self._open.add(self.units[-1])
+            self._open[self.units[-1]] = time.monotonic()
 
     def done(self) -> int:
         """How many are complete by now."""
-        self._open -= {unit_id for unit_id in self._open if self._journal(unit_id).completion}
+        self._open = {unit: asked_at for unit, asked_at in self._open.items() if not self._journal(unit).completion}
+        for unit_id, asked_at in self._open.items():
+            if time.monotonic() > asked_at + self._again_s:
+                self._ask_again(unit_id)
         return len(self.units) - len(self._open)
 
     def wait(self, until: int, look: Callable[[], int]) -> None:
@@ -118,6 +128,12 @@ class Load:
                 if (problem := _problem(journal, _applied(seen[unit_id])))
             ),
         )
+
+    def _ask_again(self, unit_id: str) -> None:
+        row = self._stage.stores.inventory.read(unit_id)
+        assert row is not None
+        self._stage.stores.inventory.request(row, uuid4().hex)
+        self._open[unit_id] = time.monotonic()
 
     def _seen(self) -> dict[str, list[LogEntry]]:
         found: dict[str, list[LogEntry]] = {unit_id: [] for unit_id in self.units}

@@ -143,8 +143,8 @@ def test_a_paused_job_is_triggered_only_by_somebody_who_means_it(run: Run) -> No
 
 @pytest.mark.usefixtures("installed")
 def test_texts_fit_a_hundred_columns(run: Run) -> None:
-    run("trigger", "regions")
-    for arguments in (["status"], ["show", "regions/eu@last"]):
+    unit_id = run("trigger", "regions", "--partition", "eu", "--json").document["unit_id"]
+    for arguments in (["status"], ["show", unit_id]):
         ran = run(*arguments)
         assert ran.out
         assert max(map(len, ran.out.splitlines())) <= 100
@@ -173,7 +173,8 @@ def test_reconcile_tells_bad_rows_by_file_and_line_and_a_wrong_file_is_one_error
 
 @pytest.mark.usefixtures("installed")
 def test_audit_writes_evidence_once_and_verifies_it(run: Run, tmp_path: Path) -> None:
-    unit_id = run("trigger", "charge", "--key", "audited", "--json").document["unit_id"]
+    asked = run("trigger", "regions", "--partition", "us", "--key", "audited", "--json")
+    unit_id = asked.document["unit_id"]
     out = tmp_path / "evidence.zip"
     written = run("audit", unit_id, "--out", str(out), "--json")
     assert (written.code, written.document["unit_id"]) == (0, unit_id)
