@@ -14,8 +14,15 @@ from tests.simulation.engine import Hub, Process
 from tests.simulation.plans import FAULTS_END_MS, Rates
 
 _LEASE_MS = 15_000
-_LOST = ReadTimeoutError(endpoint_url="https://aws")
-_BUSY = DatabaseBusyError("throttled, or in conflict")
+
+
+# An error of its own for each time: one that is raised twice keeps what it went through, and so every world it was in.
+def _lost() -> Exception:
+    return ReadTimeoutError(endpoint_url="https://aws")
+
+
+def _busy() -> Exception:
+    return DatabaseBusyError("throttled, or in conflict")
 
 
 def _weight(process: str, label: str) -> float:
@@ -70,13 +77,13 @@ class Faults:
         label: str,
         call: Callable[[], Any],
         *,
-        lost: Exception = _LOST,
-        busy: Exception = _BUSY,
+        lost: Callable[[], Exception] = _lost,
+        busy: Callable[[], Exception] = _busy,
         most_ms: int = 20_000,
     ) -> Any:
         """Make it, as the present process would; the others may go first.
 
-        `lost` and `busy` are what the client hears; `most_ms` is how slow it can be.
+        `lost` and `busy` make what the client hears; `most_ms` is how slow it can be.
         """
         hub = self._hub
         hub.pause()
@@ -88,11 +95,11 @@ class Faults:
         # What the client's second request heals leaves no trace.
         process.troubled |= fault is not Fault.ANSWERED_TWICE
         if fault in {Fault.NOT_APPLIED, Fault.BUSY}:
-            raise lost if fault is Fault.NOT_APPLIED else busy
+            raise lost() if fault is Fault.NOT_APPLIED else busy()
         self._before(fault, most_ms)
         answer = call()
         if fault is Fault.ANSWER_LOST:
-            raise lost
+            raise lost()
         return self._after(fault, most_ms, answer, call)
 
     def chosen(self, process: Process, label: str) -> Fault | None:

@@ -19,7 +19,10 @@ from tests.simulation.plans import EffectPlan, Plan
 from tests.support.worlds import Interfered, Queue, Sent
 
 _INDEX_LAG_MS = 3_000
-_THROTTLED = ClientError({"Error": {"Code": "ThrottlingException", "Message": "slow down"}}, "SendMessageBatch")
+
+
+def _throttled() -> Exception:
+    return ClientError({"Error": {"Code": "ThrottlingException", "Message": "slow down"}}, "SendMessageBatch")
 
 
 class Watched(Interfered):
@@ -67,7 +70,7 @@ class Mail(Queue):
         self.set_aside: list[str] = []
 
     def send_message_batch(self, **request: Any) -> dict[str, Any]:
-        return self._faults.call("send messages", lambda: self._sent(request["Entries"]), busy=_THROTTLED)
+        return self._faults.call("send messages", lambda: self._sent(request["Entries"]), busy=_throttled)
 
     def _sent(self, entries: list[dict[str, Any]]) -> dict[str, Any]:
         answer: dict[str, list[dict[str, Any]]] = {"Successful": [], "Failed": []}
@@ -100,7 +103,7 @@ class Mail(Queue):
             self._hub.wake(self._waiting)
             return answer
 
-        return self._faults.call("set visibility", changed, busy=_THROTTLED)
+        return self._faults.call("set visibility", changed, busy=_throttled)
 
     def next_batch(self, most: int, hidden_s: float) -> list[dict[str, Any]]:
         """As soon as there are any: each is hidden then, unless the queue hands it out twice."""
@@ -172,8 +175,8 @@ class Receiver:
         return self._faults.call(
             f"call {effect.name}",
             lambda: self._take(called, effect),
-            lost=TimeoutError("no answer"),
-            busy=NotApplied("429"),
+            lost=lambda: TimeoutError("no answer"),
+            busy=lambda: NotApplied("429"),
             most_ms=5_000,
         )
 
@@ -206,7 +209,9 @@ class Receiver:
             self.denied[key] += 1
             return None
 
-        return self._faults.call("find at receiver", found, lost=TimeoutError("no answer"), busy=NotApplied("429"))
+        return self._faults.call(
+            "find at receiver", found, lost=lambda: TimeoutError("no answer"), busy=lambda: NotApplied("429")
+        )
 
 
 @dataclass(kw_only=True)
@@ -221,8 +226,8 @@ class Alerts:
         return self.faults.call(
             f"publish {incident.condition} {state}",
             lambda: self._take(incident, state),
-            lost=ConnectionError("no answer"),
-            busy=ConnectionError("throttled"),
+            lost=lambda: ConnectionError("no answer"),
+            busy=lambda: ConnectionError("throttled"),
         )
 
     def _take(self, incident: Incident, state: str) -> str:

@@ -27,7 +27,6 @@ OTHERS = {
     "sweep": Scene(effects=(REPEATABLE,), lost_messages=1),
     "monitor": Scene(effects=(REPEATABLE,), fails=True),
 }
-PAIRS = ["one repeatable effect", "one effect that is not"]
 
 Place = tuple[str, int, int]
 
@@ -78,7 +77,7 @@ def test_any_other_role_that_dies_or_hears_nothing_at_any_call_breaks_nothing(ro
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", PAIRS)
+@pytest.mark.parametrize("name", SCENES)
 def test_two_workers_that_die_or_hear_nothing_one_after_the_other_break_nothing(name: str, table: list[Row]) -> None:
     """The second is whoever gets the message next: it takes over, finds an end, or begins anew."""
     scene = replace(SCENES[name], watched=False)
