@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from functions.kit.errors import RetryableError
@@ -38,13 +38,21 @@ _KEY = {"source": ENDED_JOBS}
 class EndedJob:
     """Recorded `at` this instant, as the definitions of this `generation`.
 
+    That is a tick's own instant, by which rows of a schedule are compared.  A tick can be minutes late: `noted_at` is
+    when it was written down, for what a person asked for until then.
+
     `reason` is `deleted`, or `disabled`: then the job has no slots, and is still there for what a person asks of it.
     """
 
     job: str
     at: datetime
+    noted_at: datetime
     generation: int
     reason: str
+
+    def is_same(self, other: EndedJob | None) -> bool:
+        """The same end, whenever it was noted."""
+        return other is not None and replace(self, noted_at=other.noted_at) == other
 
 
 class EndedJobs:
@@ -53,11 +61,12 @@ class EndedJobs:
 
     def note(self, ended: Iterable[EndedJob]) -> None:
         """The newest thousand are kept.  Noted twice is noted once.  Raises RetryableError where others keep noting."""
-        noted = {one.job: one for one in ended}
+        last = {one.job: one for one in ended}
         for _ in range(_TRIES):
             item = self._database.get(HEARTBEATS.name, _KEY) or {}
             known = _parsed(item)
-            if known | noted == known:
+            noted = {job: one for job, one in last.items() if not one.is_same(known.get(job))}
+            if not noted:
                 return
             newest = sorted((known | noted).values(), key=lambda one: (one.at, one.job), reverse=True)[:MOST]
             written = item.get("written", 0)
@@ -74,7 +83,12 @@ class EndedJobs:
 
 
 def _value(ended: EndedJob) -> dict[str, object]:
-    return {"at": to_text(ended.at), "generation": ended.generation, "reason": ended.reason}
+    return {
+        "at": to_text(ended.at),
+        "noted_at": to_text(ended.noted_at),
+        "generation": ended.generation,
+        "reason": ended.reason,
+    }
 
 
 def _parsed(item: Item) -> dict[str, EndedJob]:
@@ -83,5 +97,6 @@ def _parsed(item: Item) -> dict[str, EndedJob]:
     for job, value in item.get("jobs", {}).items():
         with suppress(KeyError, TypeError, ValueError):
             at, generation = from_text(value["at"]), int(value["generation"])
-            found[job] = EndedJob(job=job, at=at, generation=generation, reason=str(value["reason"]))
+            noted_at = from_text(value.get("noted_at", value["at"]))
+            found[job] = EndedJob(job=job, at=at, noted_at=noted_at, generation=generation, reason=str(value["reason"]))
     return found

@@ -139,10 +139,11 @@ def whole(job: Job, past: Sequence[Past]) -> Course:
     return _course(job.name, job, past, EPOCH)
 
 
-def ended_jobs(definitions: Definitions, past: Sequence[Past], generation: int) -> Iterator[EndedJob]:
+def ended_jobs(definitions: Definitions, past: Sequence[Past], generation: int, clock: datetime) -> Iterator[EndedJob]:
     """The jobs that deployments took away, or disabled, since definitions that the rows are not done with.
 
-    `generation` is the present definitions'.  One that only became bad is not taken for deleted.
+    `generation` is the present definitions', `clock` what it is now.  A job that only became bad is not taken for
+    deleted.
     """
     bad = {one.job for one in definitions.bad}
     held = [*(one.jobs for one in past), definitions.jobs]
@@ -151,9 +152,12 @@ def ended_jobs(definitions: Definitions, past: Sequence[Past], generation: int) 
         for name, job in one.jobs.items():
             later = following.get(name)
             if later is None and not (following is definitions.jobs and name in bad):
-                yield EndedJob(job=name, at=one.ended_at, generation=number, reason=DELETED)
+                reason = DELETED
             elif later is not None and job.enabled and not later.enabled:
-                yield EndedJob(job=name, at=one.ended_at, generation=number, reason=DISABLED)
+                reason = DISABLED
+            else:
+                continue
+            yield EndedJob(job=name, at=one.ended_at, noted_at=clock, generation=number, reason=reason)
 
 
 def same(one: Job | None, other: Job | None) -> bool:

@@ -107,7 +107,7 @@ class Scheduler:
         for course in known:
             tally.changed.update([course.name] if course.changed else [])
         if past:
-            if ended := list(ended_jobs(self._definitions, past, state.generation)):
+            if ended := list(ended_jobs(self._definitions, past, state.generation, clock)):
                 self._stores.ended_jobs.note(ended)
             self._supersede(known, window, tally, stop_at)
         self._write(known, window, tally, stop_at)

@@ -24,6 +24,7 @@ from functions.records.effects import Effects
 from functions.records.entries import EffectState
 from functions.sdk.errors import (
     DuplicateEffectError,
+    EffectPayloadError,
     EffectUnknownError,
     NotApplied,
     StepResultError,
@@ -152,6 +153,11 @@ class Calls:
         except NotApplied:
             self._states.pop(key, None)
             self._seen.discard(key)
+            raise
+        except Exception as error:
+            # Without a call, too: its record may stand there, put by this attempt unheard, or by one before.
+            if not (isinstance(error, EffectPayloadError) and error.done):
+                self._states.setdefault(key, state)
             raise
         self._states[key] = replace(state, state=DONE)
         return result

@@ -37,7 +37,14 @@ class DuplicateEffectError(FinalError):
 
 
 class EffectPayloadError(FinalError):
-    """An effect came again under the same key with other arguments; nothing was called."""
+    """An effect came again under the same key with other arguments; nothing was called.
+
+    `done`: with the arguments of before it is known to have happened.
+    """
+
+    def __init__(self, message: str, *, done: bool) -> None:
+        super().__init__(message)
+        self.done = done
 
 
 class StepResultError(FinalError):

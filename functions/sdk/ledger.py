@@ -90,7 +90,8 @@ class LedgerLayer(BasePersistenceLayer):
         if self._call.payload is not None and found.payload not in {None, self._call.payload}:
             raise EffectPayloadError(
                 f"effect {self._call.label} was begun with other arguments under the same key: "
-                "give it another name or item, or pass what the first attempt passed"
+                "give it another name or item, or pass what the first attempt passed",
+                done=found.status == DONE,
             )
         if found.status == DONE:
             raise _already(found)

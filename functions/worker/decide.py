@@ -101,8 +101,9 @@ def _is_over(row: Row, ended: EndedJob) -> bool:
     by_schedule = row.origin in BY_SCHEDULE
     if ended.reason == DISABLED and not by_schedule:
         return False
-    written = row.tick if by_schedule and row.tick is not None else row.created_at
-    return written <= ended.at and row.generation < ended.generation
+    if by_schedule and row.tick is not None:
+        return row.tick <= ended.at and row.generation < ended.generation
+    return row.created_at <= ended.noted_at
 
 
 def _by_reviews(row: Row, journal: Journal) -> Decision | None:

@@ -44,9 +44,7 @@ class Killed:
         return {"seed": self.seed, "kills": self.kills, "seconds": self.seconds, **self.account.document()}
 
 
-def kill_workers(
-    up: Up, stage: Stage, *, units: int, kills: int, seed: int, again_s: float = math.inf
-) -> Killed:
+def kill_workers(up: Up, stage: Stage, *, units: int, kills: int, seed: int, again_s: float = math.inf) -> Killed:
     """Each kill waits for its random share of the units to be complete, and then for a random moment."""
     began = time.monotonic()
     load = Load(up, stage, seed, again_s=again_s)

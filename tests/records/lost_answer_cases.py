@@ -194,8 +194,10 @@ def record_version(stores: Stores) -> Act:
 
 @case
 def ended_jobs(stores: Stores) -> Act:
-    stores.ended_jobs.note([EndedJob(job="a", at=NOW, generation=2, reason=DELETED)])
-    return lambda stores: stores.ended_jobs.note([EndedJob(job="b", at=after(1), generation=3, reason=DELETED)])
+    stores.ended_jobs.note([EndedJob(job="a", at=NOW, noted_at=NOW, generation=2, reason=DELETED)])
+    return lambda stores: stores.ended_jobs.note(
+        [EndedJob(job="b", at=after(1), noted_at=after(1), generation=3, reason=DELETED)]
+    )
 
 
 @case

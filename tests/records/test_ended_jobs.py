@@ -11,8 +11,8 @@ from tests.records.builders import after
 from tests.support.databases import Interrupted
 
 
-def ended(job: str, at_s: float = 0, generation: int = 2, reason: str = DELETED) -> EndedJob:
-    return EndedJob(job=job, at=after(at_s), generation=generation, reason=reason)
+def ended(job: str, at_s: float = 0, generation: int = 2, reason: str = DELETED, noted_s: float = 1) -> EndedJob:
+    return EndedJob(job=job, at=after(at_s), noted_at=after(at_s + noted_s), generation=generation, reason=reason)
 
 
 def test_the_last_end_of_a_job_stands_and_those_of_others_beside_it(stores: Stores) -> None:
@@ -23,6 +23,13 @@ def test_the_last_end_of_a_job_stands_and_those_of_others_beside_it(stores: Stor
     assert stores.ended_jobs.last("a") == ended("a", 60, 4)
     assert stores.ended_jobs.last("source") == ended("source", reason=DISABLED)
     assert stores.ended_jobs.last("b") is None
+
+
+def test_an_end_that_is_noted_again_keeps_the_instant_at_which_it_was_noted_first(stores: Stores) -> None:
+    stores.ended_jobs.note([ended("a")])
+    stores.ended_jobs.note([ended("a", noted_s=60), ended("b", noted_s=60)])
+    assert stores.ended_jobs.last("a") == ended("a")
+    assert stores.ended_jobs.last("b") == ended("b", noted_s=60)
 
 
 def test_it_is_no_heartbeat(stores: Stores) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -168,6 +169,54 @@ def test_a_job_that_swallows_the_error_of_an_effect_does_not_complete(catches: t
     assert completion.outcome is Outcome.FAILED
     assert completion.reason == "the job returned though the outcome of charge is unknown"
     assert [effect.state for effect in completion.effects] == ["unknown"]
+
+
+def test_a_job_that_swallows_that_its_effect_could_not_be_begun_does_not_complete_over_what_may_stand_there() -> None:
+    world = World(a_charge(attempts=1))
+
+    @world.job
+    def charge(run: Run):
+        with suppress(Exception):
+            run.effect("charge", world.receiver.charge, repeatable=False, amount=5)
+
+    world.due()
+    begin = 4
+    world.deliver(world.worker(database=Interfered(world.database, {begin: lose_answer})))
+
+    completion = world.journal().completion
+    assert completion is not None
+    assert completion.outcome is Outcome.FAILED
+    assert completion.reason == "the job returned though the outcome of charge is unknown"
+    assert [effect.state for effect in completion.effects] == ["unknown"]
+    assert world.receiver.calls == []
+
+
+@pytest.mark.parametrize(("state", "outcome"), [("unknown", Outcome.FAILED), ("done", Outcome.SUCCEEDED)])
+def test_a_job_that_swallows_that_its_arguments_changed_completes_only_if_the_effect_is_done(
+    state: str, outcome: Outcome
+) -> None:
+    world = World(a_charge(attempts=2))
+
+    def call(*, idempotency_key: str, amount: int) -> dict[str, Any]:
+        answer = world.receiver.charge(idempotency_key=idempotency_key, amount=amount)
+        if state == "unknown":
+            raise TimeoutError
+        return answer
+
+    @world.job
+    def charge(run: Run):
+        with suppress(EffectPayloadError):
+            run.effect("charge", call, repeatable=True, amount=run.attempt)
+        if run.attempt == 1:
+            raise RuntimeError
+
+    world.due()
+    world.settle()
+
+    completion = world.journal().completion
+    assert completion is not None
+    assert completion.outcome is outcome
+    assert [effect.state for effect in completion.effects] == [state]
 
 
 def test_d06_a_payload_edited_between_attempts_does_not_reach_a_unit_that_exists() -> None:

@@ -28,7 +28,7 @@ def _busy() -> Exception:
 def _weight(process: str, label: str) -> float:
     """An index is read shard by shard: without this, most faults would meet that, and few an attempt."""
     if label == "find inventory":
-        return 0.02
+        return 0.1
     if process.startswith("worker") or process == "scheduler" or label.startswith("publish"):
         return 3
     return 0.5

@@ -125,17 +125,17 @@ def _bug(shown_by: int, *changes: tuple[Any, str, Any]) -> Bug:
 
 PLANTED: dict[str, Bug] = {
     "release without owner": _bug(
-        139, (leases, "freeing", _freed_by_anybody), (completions, "freeing", _freed_by_anybody)
+        26, (leases, "freeing", _freed_by_anybody), (completions, "freeing", _freed_by_anybody)
     ),
     "take without owner condition": _bug(2, (leases, "lease_is_free", _free_or_not)),
     "dead holder not carried along": _bug(2, (leases._Claim, "update", _dead_forgotten)),
     "completion before the last effect": _bug(1, (Protocol, "_run", _completed_first)),
     "ending in two writes": _bug(1, (Completions, "end", _in_two_writes)),
-    "own effect not recognised": _bug(39, (effects, "_unless_ours", _as_it_stands)),
+    "own effect not recognised": _bug(104, (effects, "_unless_ours", _as_it_stands)),
     "stale worker acknowledging": _bug(26, (Endings, "stale", _stale_and_done)),
-    "lost entry for a completed unit": _bug(139, (Completions, "lost", _lost_whatever_it_did)),
+    "lost entry for a completed unit": _bug(196, (Completions, "lost", _lost_whatever_it_did)),
     "time-based take-over": _bug(
-        81,
+        538,
         (LedgerLayer, "_judge", _free_after_a_while),
         (effects, "dead_holder_as_seen", _whoever_began_it),
     ),

@@ -14,7 +14,7 @@ from tests.simulation.run import run
 SCHEDULES = 2_000
 PARTS = 10  # each well within a test's time
 # A change of the code makes another schedule of each seed: the seed that showed a bug is tried first, then these.
-TRIED = 300
+TRIED = 600
 
 
 @pytest.mark.slow

@@ -234,14 +234,17 @@ def test_not_applied_out_of_a_late_call_leaves_the_record_of_the_one_that_took_o
     assert (unit.record.owner, unit.record.status) == ("owner-2", "INPROGRESS")
 
 
-def test_a_record_that_cannot_be_begun_means_that_nothing_was_called(unit: Unit, receiver: Receiver) -> None:
-    attempt = unit.attempt(database=Interfered(unit.database, {1: refuse}))
+@pytest.mark.parametrize("interference", [refuse, lose_answer])
+def test_a_record_that_cannot_be_begun_means_that_nothing_was_called_and_the_ledger_is_not_known(
+    unit: Unit, receiver: Receiver, interference: Callable[..., Any]
+) -> None:
+    attempt = unit.attempt(database=Interfered(unit.database, {1: interference}))
 
     with pytest.raises(Exception, match="idempotency store"):
         attempt.effect("charge", receiver.charge)
 
     assert receiver.calls == []
-    assert attempt.calls.states == ()
+    assert states(attempt) == [("charge", "unknown")]
 
 
 @pytest.mark.parametrize(("interference", "status"), [(refuse, "INPROGRESS"), (lose_answer, "COMPLETED")])

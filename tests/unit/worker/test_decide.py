@@ -235,7 +235,7 @@ def test_attempts_of_any_ending_count_and_none_is_begun_beyond_what_the_job_allo
     assert decided(job=a_job(attempts=used + 1), attempts=attempts) == Start(attempt=used + 1, at=NOW)
 
 
-ENDED = EndedJob(job="nightly", at=NOW - minutes(1), generation=2, reason=DELETED)
+ENDED = EndedJob(job="nightly", at=NOW - minutes(1), noted_at=NOW - minutes(1), generation=2, reason=DELETED)
 UNKNOWN_YET = Later(at=NOW + UNKNOWN_LOOKS_AFTER, why="unknown job")
 
 
@@ -271,6 +271,14 @@ def test_b13_a_unit_of_before_the_end_of_its_job_is_cancelled(known: Job | None)
 )
 def test_a_unit_of_a_job_that_was_made_anew_is_not_the_deleted_ones(written: Row) -> None:
     assert decide(written, None, Journal(unit_id="x"), a_job(), NOW, ended=ENDED) == Start(attempt=1, at=NOW)
+
+
+def test_b13_what_a_person_asked_for_before_a_late_tick_told_of_the_end_of_its_job_is_cancelled() -> None:
+    """B13: the tick that finds the new definitions is of an instant before the unit was asked for."""
+    late = replace(ENDED, at=NOW - minutes(5))
+    asked = row(origin="manual", created_at=NOW - minutes(2))
+    assert of_unknown_job(asked, late) == Conclude(outcome=Outcome.CANCELLED, reason="deleted")
+    assert of_unknown_job(row(tick=NOW - minutes(2), generation=1), late) == UNKNOWN_YET
 
 
 def test_of_a_disabled_job_what_a_person_asked_for_runs_and_what_the_schedule_did_does_not() -> None:
