@@ -6,10 +6,12 @@ import json
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from functions.records.states import State
+from functions.sdk.calls import Calls
+from functions.sdk.results import round_trip
 from functions.sdk.testing.harness import Ended, Harness
 from functions.sdk.testing.points import APPLIED
 from functions.sdk.testing.receiver import Applied, Receiver
@@ -21,7 +23,10 @@ if TYPE_CHECKING:
 R = TypeVar("R", bound=Receiver)
 
 _ADVICE_KEYLESS = "it was called without a key: call it through run.effect"
-_ADVICE_REPEATED = "its receiver honours no keys: write repeatable=False, and find= if it can be asked"
+_ADVICE_REPEATED = (
+    "its receiver honours no keys: write repeatable=False, and find= if it can be asked, "
+    "and in the call no second try and no NotApplied where it may have been done"
+)
 _ADVICE_OTHER_KEY = "it came under other keys: name each element by an item that is the same in every attempt"
 
 
@@ -35,6 +40,21 @@ class CrashReport:
 
     points: tuple[str, ...]
     held: tuple[str, ...]
+
+
+class _KnownSteps(Calls):
+    """The calls of a run, in which a step results in what it did in the first of the trials.
+
+    A step may well be random, or of a moment, since its result is kept: with another in each trial, no two of them
+    could be compared.  Its function is called all the same.
+    """
+
+    def __init__(self, calls: Calls, known: dict[str, Any]) -> None:
+        self.__dict__ = vars(calls)  # one attempt, and one state of it, whichever of the two is asked
+        self._known = known
+
+    def step(self, name: str, function: Callable[[], Any]) -> Any:
+        return super().step(name, lambda: self._known.setdefault(name, round_trip(function())))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,30 +78,42 @@ def assert_crash_safe(
     `patch.setenv("BILLING_URL", receiver.url)`.  `harness` as in Harness.
 
     Where an outcome is unknown and a person is asked, one who looked at the receiver answers; that counts as safe.
+
+    It sees what reaches the receivers: what is not wired to one is called as ever.  All trials are within a second or
+    so: a date, or a time in whole seconds, that a job reads outside of `run.step` is the same in all of them.
     """
+    main = _comparable(main)
     whole = _trial(main, receiver, wire, harness)
     if whole.ended.state is not State.SUCCEEDED:
         raise NotCrashSafeError(
             f"the job does not succeed even where nothing fails: {whole.ended.state}, {whole.ended.reason}"
         )
     _refuse_other_effects(whole, _trial(main, receiver, wire, harness))
-    points, held, unsafe = list[str](), list[str](), list[str]()
+    points, held, unsafe = list[str](), list[str](), dict[str, list[str]]()
     for name, fault in _faults(whole.ended.points):
         points.append(name)
         trial = _trial(main, receiver, wire, harness, **fault)
         if trial.held:
             held.append(name)
-        unsafe += [f"{name}: {problem}" for problem in _problems(whole, trial)]
+        if problems := [*_problems(whole, trial)]:
+            unsafe[name] = problems
     if unsafe:
-        shown = "\n".join(f"  {line}" for line in unsafe)
+        shown = "\n".join(f"  {name}: {problem}" for name, problems in unsafe.items() for problem in problems)
         raise NotCrashSafeError(f"not safe at {len(unsafe)} of {len(points)} points:\n{shown}")
     return CrashReport(points=tuple(points), held=tuple(held))
+
+
+def _comparable(main: JobFunction) -> JobFunction:
+    known: dict[str, Any] = {}
+    return lambda run: main(replace(run, calls=_KnownSteps(run.calls, known)))
 
 
 def _refuse_other_effects(whole: _Trial, again: _Trial) -> None:
     """A job that does one thing now and another later goes on, after a crash, with something else than it began."""
     if (whole.holdings, whole.ended.points) != (again.holdings, again.ended.points):
-        one, other = (", ".join(dict.fromkeys(trial.ended.points)) for trial in (whole, again))
+        one, other = (", ".join(trial.ended.points) for trial in (whole, again))
+        if one == other:
+            one, other = (", ".join(f"{name} {key}" for name, key in trial.holdings) for trial in (whole, again))
         raise NotCrashSafeError(
             "not safe at any point: two runs of the same unit, in which nothing failed, had other effects.  "
             "What is random or read from a clock belongs in run.step, and an item is the same in every attempt.\n"

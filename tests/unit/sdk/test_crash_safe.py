@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
@@ -103,6 +104,53 @@ def test_an_item_that_is_random_is_found_without_a_crash() -> None:
     ]
 
 
+def test_what_is_random_in_a_step_is_safe_also_as_an_item() -> None:
+    """Its result is kept: every attempt goes on with the same."""
+
+    def main(run: Run) -> None:
+        for reference in run.step("references", lambda: [uuid4().hex, uuid4().hex]):
+            run.effect("charge", billing.charge, item=reference, repeatable=True, reference=reference)
+
+    assert len(check(main).points) == 16
+
+
+def test_an_effect_in_a_step_is_found() -> None:
+    def main(run: Run) -> None:
+        run.step("mail", lambda: billing.mail(to="ann"))
+
+    found = problems(main)
+
+    assert found[0] == "not safe at 3 of 8 points:"
+    assert found[1].startswith("  killed at 'mail applied': mail was done 2 times instead of 1; it was called without")
+
+
+def test_a_key_of_the_jobs_own_that_is_random_is_found_and_shown() -> None:
+    def main(run: Run) -> None:
+        billing.charge(idempotency_key=uuid4().hex)
+
+    _, first, second = problems(main)
+
+    assert first.startswith("  first:  charge ")
+    assert first.split()[-1] != second.split()[-1]
+
+
+def test_a_call_that_says_not_applied_without_knowing_is_found() -> None:
+    def main(run: Run) -> None:
+        run.effect("charge", charge, repeatable=False)
+
+    def charge(**how: Any) -> Any:
+        try:
+            return billing.charge(**how)
+        except TimeoutError as error:
+            raise NotApplied("no answer") from error
+
+    [counted, found] = problems(main, keyless)
+
+    assert counted == "not safe at 1 of 8 points:"
+    assert found.startswith("  answer lost at 'charge applied': charge was done 2 times instead of 1; ")
+    assert found.endswith("no NotApplied where it may have been done")
+
+
 def test_an_item_that_is_another_in_each_attempt_is_found() -> None:
     def main(run: Run) -> None:
         run.effect("charge", billing.charge, item=run.attempt, repeatable=True)
@@ -123,6 +171,7 @@ def test_arguments_that_are_others_in_each_attempt_are_found_by_how_the_unit_end
 
     found = problems(main)
 
+    assert found[0] == "not safe at 4 of 8 points:"
     assert any("killed at 'charge applied': the unit ended as failed: EffectPayloadError" in line for line in found)
 
 
