@@ -171,7 +171,7 @@ def test_arguments_that_are_others_in_each_attempt_are_found_by_how_the_unit_end
 
     found = problems(main)
 
-    assert found[0] == "not safe at 4 of 8 points:"
+    assert found[0] == "not safe at 6 of 8 points:"
     assert any("killed at 'charge applied': the unit ended as failed: EffectPayloadError" in line for line in found)
 
 
