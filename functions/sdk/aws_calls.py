@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ from functions.sdk.errors import NotApplied, OutOfTimeError
 TOKENS_HONOURED_FOR_S = 8 * 3600.0
 _SHORTER_S = {"dynamodb": 600.0, "sqs": 240.0, "sns": 240.0}
 _NAMES = ("name", "deduplicationid")
+_FINDING = re.compile("Invalid |Missing required parameter|Unknown parameter|Must set")
 _DEFAULT_ATTEMPTS = {"legacy": 5}
 _CLIENT_ADVICE = "its time-outs and retries decide: make it with functions.kit.aws.client(…), or pass timeout="
 
@@ -59,6 +61,12 @@ class AwsEffects:
     def _service(self) -> str:
         return str(self.client.meta.service_model.service_name)
 
+    @property
+    def _honoured_for(self) -> float:
+        if self.honoured_for is not None:
+            return self.honoured_for
+        return _SHORTER_S.get(self._service, TOKENS_HONOURED_FOR_S)
+
     def _parameter(self, operation: str) -> str:
         model = self.client.meta.service_model.operation_model(self.client.meta.method_to_api_mapping[operation])
         members: Mapping[str, Any] = model.input_shape.members if model.input_shape else {}
@@ -80,7 +88,8 @@ class AwsEffects:
             raise FinalError(f"run.aws fills {parameter} of {operation} itself: leave it out")
 
         def call(*, idempotency_key: str, **sent: Any) -> Any:
-            return _called(getattr(self.client, operation), {**sent, parameter: token_of(idempotency_key)})
+            method = getattr(self.client, operation)
+            return _called(method, {**sent, parameter: token_of(idempotency_key)}, named=self.key_in is not None)
 
         try:
             return self.calls.effect(
@@ -90,7 +99,7 @@ class AwsEffects:
                 repeatable=True,
                 item=self.item,
                 timeout=worst_s(self.client) if self.timeout is None else self.timeout,
-                honoured_for=self.honoured_for or _SHORTER_S.get(self._service, TOKENS_HONOURED_FOR_S),
+                honoured_for=self._honoured_for,
                 find=None,
             )
         except OutOfTimeError as error:
@@ -111,18 +120,29 @@ def worst_s(client: Any) -> float:
     return math.ceil((config.connect_timeout + config.read_timeout) * attempts)
 
 
-def _called(method: Callable[..., Any], parameters: dict[str, Any]) -> Any:
+def _called(method: Callable[..., Any], parameters: dict[str, Any], *, named: bool) -> Any:
+    """`named`: by our key, so that one that exists was made by an earlier try of this very call."""
     try:
         answer: dict[str, Any] = method(**parameters)
     except ParamValidationError as error:
-        raise NotApplied(str(error)) from error
+        raise NotApplied(_without_values(str(error))) from None
     except ClientError as error:
-        if "AlreadyExists" in _code(error):
-            return None  # its name is our key, so it was made by an earlier try of this very call
+        if named and _exists(_code(error)):
+            return None
         if _certainly_refused(error):
             raise NotApplied(f"AWS refused it: {_code(error)}") from error
         raise
     return _plain({name: value for name, value in answer.items() if name != "ResponseMetadata"})
+
+
+def _without_values(report: str) -> str:
+    """Which parameters are wrong, not what they hold: a secret, perhaps."""
+    lines = [line.partition(", value: ")[0] for line in report.splitlines()]
+    return "; ".join(line for line in lines if _FINDING.match(line))
+
+
+def _exists(code: str) -> bool:
+    return "AlreadyOwned" in code or ("Exists" in code and "Not" not in code)
 
 
 def _certainly_refused(error: ClientError) -> bool:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import inspect
 import json
 import re
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import date
@@ -26,6 +28,7 @@ from functions.sdk.errors import (
     DuplicateEffectError,
     EffectPayloadError,
     EffectUnknownError,
+    LeaseGone,
     NotApplied,
     StepResultError,
     Stop,
@@ -80,6 +83,16 @@ def _item_text(item: Any) -> str:
     )
 
 
+def _check(call: Callable[..., Any], entry: Call, arguments: Mapping[str, Any]) -> None:
+    """A call that cannot take what it is given is an error while nothing is begun, and nobody has to be asked."""
+    try:
+        inspect.signature(call).bind(idempotency_key=entry.key, **arguments)
+    except ValueError:
+        return  # built in, and does not say what it takes
+    except TypeError as error:
+        raise FinalError(f"effect {entry.label} cannot be called: {error}") from error
+
+
 @dataclass(frozen=True, kw_only=True)
 class Tools:
     """What calls need of the worker.  `point` is told where the attempt stands: drills and tests die there."""
@@ -99,6 +112,8 @@ class Calls:
         self._tools = tools
         self._seen: set[str] = set()
         self._states: dict[str, EffectState] = {}
+        self._lock = threading.Lock()
+        self._closed = False
         self.stopped: Stop | None = None
 
     @property
@@ -113,7 +128,7 @@ class Calls:
 
     @property
     def unknown(self) -> tuple[EffectState, ...]:
-        return tuple(state for state in self._states.values() if state.state == UNKNOWN)
+        return tuple(state for state in self.states if state.state == UNKNOWN)
 
     def effect(
         self,
@@ -131,7 +146,6 @@ class Calls:
             raise FinalError(f"timeout={timeout:g} is no time for a call: write the seconds that it can last")
         key = self._new_key(name, item)
         label = name if item is None else f"{name}[{bounded(str(item)[:_ITEM_SHOWN])}]"
-        self.go_on(timeout)
         entry = Call(
             label=label,
             key=key,
@@ -139,20 +153,36 @@ class Calls:
             repeatable=repeatable,
             honoured_for=honoured_for,
             find=find,
+            in_doubt=key in self._states,
+            ready=lambda: self.go_on(timeout),
         )
-        state = EffectState(label=label, key=key, state=UNKNOWN, at=self._tools.clock.now())
+        try:
+            _check(call, entry, arguments)
+            entry.ready()
+            return self._effect(f"effect.{name}", entry, call, arguments)
+        except BaseException as error:
+            if isinstance(error, NotApplied) or key not in self._states:
+                self._seen.discard(key)  # nothing was done: it may be called again in this run
+            raise
+
+    def _effect(self, prefix: str, entry: Call, call: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
+        key, layer = entry.key, self._layer(entry)
+        state = EffectState(label=entry.label, key=key, state=UNKNOWN, at=self._tools.clock.now())
 
         def called() -> Any:
-            self._states[key] = state
+            with self._lock:
+                if self._closed:
+                    raise LeaseGone("the attempt is over")
+                self._states[key] = state
             result = call(idempotency_key=key, **arguments)
             self._tools.point(AFTER_EFFECT)
             return result
 
         try:
-            result = self._once(f"effect.{name}", entry, called)
+            result = self._once(prefix, layer, called)
         except NotApplied:
-            self._states.pop(key, None)
-            self._seen.discard(key)
+            if not layer.in_doubt:
+                self._states.pop(key, None)
             raise
         except Exception as error:
             # Without a call, too: its record may stand there, put by this attempt unheard, or by one before.
@@ -161,6 +191,11 @@ class Calls:
             raise
         self._states[key] = replace(state, state=DONE)
         return result
+
+    def close(self) -> None:
+        """The job's function has returned, or raised: from here on nothing is called, also by what it left behind."""
+        with self._lock:
+            self._closed = True
 
     def step(self, name: str, function: Callable[[], Any]) -> Any:
         """A pure step's result, kept: a retried unit goes on after it."""
@@ -174,7 +209,7 @@ class Calls:
                 raise StepResultError(f"the result of step {name} is {error}: keep less, or where it is") from error
 
         entry = Call(label=f"{STEP_LABEL}{name}", key=key, payload=None, repeatable=True)
-        return self._once(f"step.{name}", entry, taken)
+        return self._once(f"step.{name}", self._layer(entry), taken)
 
     def go_on(self, seconds: float | None = None) -> None:
         """Return only if the attempt may go on, with that much time.  Raises what the guard raises."""
@@ -195,13 +230,17 @@ class Calls:
         if _NAME.fullmatch(shown or name) is None:
             raise FinalError(f"{(shown or name)[:80]!r} is no name for an effect or step: write [a-z][a-z0-9-]*")
         key = self.key(name, item)
-        if key in self._seen:
-            what = shown or name
-            raise DuplicateEffectError(f"{what!r} with that item was called before in this run: give each an item")
-        self._seen.add(key)
+        with self._lock:  # two threads of a job may come at once
+            if key in self._seen:
+                what = shown or name
+                raise DuplicateEffectError(f"{what!r} with that item was called before in this run: give each an item")
+            self._seen.add(key)
         return key
 
-    def _once(self, prefix: str, entry: Call, function: Callable[[], Any]) -> Any:
+    def _layer(self, entry: Call) -> LedgerLayer:
+        return LedgerLayer(self._tools.effects, self._tools.claim, entry, self._tools.clock)
+
+    def _once(self, prefix: str, layer: LedgerLayer, function: Callable[[], Any]) -> Any:
         tools = self._tools
         context = cast("Any", tools.context)  # Lambda's, or the stand-in of the loop mode
         config = IdempotencyConfig(event_key_jmespath="key", hash_function="sha256", lambda_context=context)
@@ -214,9 +253,9 @@ class Calls:
 
         handler = IdempotencyHandler(
             function=called,
-            function_payload={"key": entry.key},
+            function_payload={"key": layer.call.key},
             config=config,
-            persistence_store=LedgerLayer(tools.effects, tools.claim, entry, tools.clock),
+            persistence_store=layer,
             key_prefix=prefix,
             function_args=(),
             function_kwargs={},
@@ -230,7 +269,8 @@ class Calls:
             cause = error.__cause__
             if reached:
                 # Called, and the ledger could not say so: that is not a failure of the call.
-                raise EffectUnknownError(f"{entry.label} was called and its record could not be written") from cause
+                label = layer.call.label
+                raise EffectUnknownError(f"{label} was called and its record could not be written") from cause
             if isinstance(cause, SplitshiftError):
                 raise cause from None
             raise

@@ -17,7 +17,7 @@ class Retry(SplitshiftError):  # noqa: N818 - reads as a statement: raise Retry(
     ) -> None:
         super().__init__(message)
         seconds = after.total_seconds() if isinstance(after, timedelta) else after
-        self.after_s = None if seconds is None else min(_LONGEST_S, max(0.0, seconds))
+        self.after_s = None if seconds is None else float(min(_LONGEST_S, max(0.0, seconds)))
 
 
 class GiveUp(SplitshiftError):  # noqa: N818 - reads as a statement: raise GiveUp("card expired")

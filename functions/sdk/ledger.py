@@ -10,8 +10,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from datetime import date, time
+from decimal import Decimal
+from enum import Enum
+from typing import Any, cast
+from uuid import UUID
 
 from aws_lambda_powertools.utilities.idempotency.exceptions import IdempotencyItemAlreadyExistsError
 from aws_lambda_powertools.utilities.idempotency.persistence.base import BasePersistenceLayer
@@ -50,6 +54,7 @@ class Call:
     """One effect or step.  `find` asks the receiver what became of an earlier call; it needs the key only.
 
     `honoured_for`: the seconds, from the first call on, for which the receiver knows a key again; None: for good.
+    `in_doubt`: an earlier call may have been applied.  `ready` raises where there is no time for the call (any more).
     """
 
     label: str
@@ -58,6 +63,8 @@ class Call:
     repeatable: bool
     honoured_for: float | None = None
     find: Callable[[str], Any] | None = None
+    in_doubt: bool = False
+    ready: Callable[[], None] = lambda: None
 
 
 class LedgerLayer(BasePersistenceLayer):
@@ -67,8 +74,9 @@ class LedgerLayer(BasePersistenceLayer):
         super().__init__()
         self._effects = effects
         self._claim = claim
-        self._call = call
+        self.call = call
         self._clock = clock
+        self.in_doubt = call.in_doubt
 
     def _put_record(self, data_record: DataRecord) -> None:
         wanted = self._record(data_record.idempotency_key)
@@ -78,7 +86,7 @@ class LedgerLayer(BasePersistenceLayer):
             if found is None:
                 return
             self._judge(found)
-            if self._call.honoured_for is not None:
+            if self.call.honoured_for is not None:
                 wanted = replace(wanted, called_at=found.called_at)  # the time counts from the first call
             found = self._effects.take_over(found, wanted)
         if found is not None:
@@ -87,38 +95,40 @@ class LedgerLayer(BasePersistenceLayer):
 
     def _judge(self, found: EffectRecord) -> None:
         """Return where it may be taken over; raise where it is done, another's, or a person's to decide."""
-        if self._call.payload is not None and found.payload not in {None, self._call.payload}:
+        if self.call.payload is not None and found.payload not in {None, self.call.payload}:
             raise EffectPayloadError(
-                f"effect {self._call.label} was begun with other arguments under the same key: "
+                f"effect {self.call.label} was begun with other arguments under the same key: "
                 "give it another name or item, or pass what the first attempt passed",
                 done=found.status == DONE,
             )
         if found.status == DONE:
             raise _already(found)
         if found.token >= self._claim.token:
-            raise LeaseGone(f"effect {self._call.label} is in the hands of a later attempt")
-        if self._call.repeatable and self._is_known_again(found):
+            raise LeaseGone(f"effect {self.call.label} is in the hands of a later attempt")
+        if self.call.repeatable and self._is_known_again(found):
+            self.in_doubt = True
             return
         word = self._claim.words.get((found.key, found.owner))
         if word is Verdict.DID_NOT_HAPPEN:
             return
         if word is Verdict.HAPPENED:
             self._found_done(found, None)
-        if self._call.find is None:
+        if self.call.find is None:
             raise HoldNeeded(found)
-        self._ask(found, self._call.find)
+        self._ask(found, self.call.find)
 
     def _is_known_again(self, found: EffectRecord) -> bool:
-        honoured_for = self._call.honoured_for
+        honoured_for = self.call.honoured_for
         return honoured_for is None or (self._clock.now() - found.called_at).total_seconds() < honoured_for
 
     def _ask(self, found: EffectRecord, find: Callable[[str], Any]) -> None:
         try:
-            answer = find(self._call.key)
+            answer = find(self.call.key)
         except Exception as error:  # the author's code: whatever it raises means that it cannot tell
             raise HoldNeeded(found) from error
         if answer is not None:
             self._found_done(found, answer)
+        self.call.ready()  # asking took time
 
     def _found_done(self, found: EffectRecord, answer: Any) -> None:
         result = json.dumps(boxed(answer))
@@ -131,8 +141,11 @@ class LedgerLayer(BasePersistenceLayer):
         )
 
     def delete_record(self, data: Any, exception: Exception) -> None:
-        """Any exception out of the call leaves the record in progress, which means unknown: all but NotApplied."""
-        if isinstance(exception, NotApplied):
+        """Any exception out of the call leaves the record in progress, which means unknown: all but NotApplied.
+
+        That one too where the call was a repetition: it says nothing of the call before, which may have been applied.
+        """
+        if isinstance(exception, NotApplied) and not self.in_doubt:
             super().delete_record(data=data, exception=exception)
 
     def _delete_record(self, data_record: DataRecord) -> None:
@@ -141,31 +154,51 @@ class LedgerLayer(BasePersistenceLayer):
     def _get_record(self, idempotency_key: str) -> DataRecord:
         record = self._effects.read(self._claim.unit_id, idempotency_key)
         if record is None:
-            raise LeaseGone(f"the record of effect {self._call.label} is gone")
+            raise LeaseGone(f"the record of effect {self.call.label} is gone")
         return _data_record(record, record.result)
 
     def _record(self, effect: str) -> EffectRecord:
         return EffectRecord(
             unit_id=self._claim.unit_id,
             effect=effect,
-            label=self._call.label,
-            key=self._call.key,
+            label=self.call.label,
+            key=self.call.key,
             owner=self._claim.owner,
             token=self._claim.token,
             status=IN_PROGRESS,
             called_at=self._clock.now(),
-            payload=self._call.payload,
+            payload=self.call.payload,
             ttl=self._claim.ttl,
         )
 
 
 def payload_hash(arguments: Mapping[str, Any]) -> str | None:
-    """A fingerprint of an effect's arguments; None where they have no stable text (an open file, a client)."""
+    """A fingerprint of an effect's arguments, those left out that have no stable text (an open file, a client).
+
+    None where they cannot be compared at all: a cycle, a key that is no text.
+    """
     try:
-        text = json.dumps(arguments, sort_keys=True, allow_nan=False)
+        text = json.dumps(arguments, sort_keys=True, default=_comparable)
     except (TypeError, ValueError, RecursionError):
         return None
     return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def _comparable(value: Any) -> Any:
+    match value:
+        case date() | time() | Decimal() | UUID():
+            return str(value)
+        case bytes() | bytearray():
+            return value.hex()
+        case set() | frozenset():
+            members = cast("set[Any]", value)
+            return sorted(json.dumps(member, sort_keys=True, default=_comparable) for member in members)
+        case Enum():
+            return value.value
+        case _ if is_dataclass(value) and not isinstance(value, type):
+            return {part.name: getattr(value, part.name) for part in fields(value)}
+        case _:
+            return None
 
 
 def _already(record: EffectRecord, result: str | None = None) -> IdempotencyItemAlreadyExistsError:

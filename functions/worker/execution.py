@@ -67,16 +67,28 @@ def execute(attempting: Attempting, function: JobFunction, keep_alive: KeepAlive
     """Never raises for what the job does; what kills the process goes through."""
     calls = Calls(_tools(attempting, keep_alive))
     run = _run(attempting, keep_alive, calls)
+    result, raised = None, None
     try:
         result = function(run)
-    except Stop as stop:
-        return _stopped(stop, calls)
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - the user's code: any error is the attempt's, none is the worker's
-        _log.warning(
-            "job raised", extra={"action": "job_raised", "unit_id": run.unit_id, "error": type(error).__name__}
-        )
-        return _raised(error, calls)
-    return _returned(result, calls)
+    except BaseException as error:  # the user's code: any error is the attempt's, none is the worker's
+        if not _is_the_jobs(error):
+            raise
+        raised = error
+    calls.close()
+    if raised is None:
+        return _returned(result, calls)
+    if isinstance(raised, Stop):
+        return _stopped(raised, calls)
+    _log.warning("job raised", extra={"action": "job_raised", "unit_id": run.unit_id, "error": type(raised).__name__})
+    return _raised(raised, calls)
+
+
+def _is_the_jobs(error: BaseException) -> bool:
+    """Not what ends the process, such as KeyboardInterrupt.  asyncio, whose CancelledError is no Exception, is not
+    imported for it: that would slow each cold start.
+    """
+    known = (Exception, Stop, SystemExit, GeneratorExit, BaseExceptionGroup)
+    return isinstance(error, known) or type(error).__name__ == "CancelledError"
 
 
 def _unstarted(result: Any) -> bool:

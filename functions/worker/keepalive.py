@@ -72,12 +72,12 @@ class KeepAlive:
     def ensure(self, seconds: float) -> None:
         """Time for a call of that many seconds, by the last answer about the lease; else extend it first."""
         self.check()
-        needed = timedelta(seconds=seconds)
-        if needed >= self._length:
+        if seconds >= self._length.total_seconds():
             raise OutOfTimeError(
                 f"timeout={seconds:g} is not less than the job's lease of {self._length.total_seconds():g} s: "
                 "raise the lease in jobs.toml or lower the timeout"
             )
+        needed = timedelta(seconds=seconds)
         if self._lease.expires_at - self._clock.now() > needed:
             return
         if self._end - self._clock.now() <= needed:

@@ -118,7 +118,7 @@ MUTATIONS = (
         edits=(
             Edit(
                 file=_LEDGER,
-                old="        if isinstance(exception, NotApplied):\n",
+                old="        if isinstance(exception, NotApplied) and not self.in_doubt:\n",
                 new="        if isinstance(exception, Exception):\n",
             ),
         ),

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from functions import jobs
 from functions.records.entries import Ending, Outcome
-from functions.sdk import GiveUp, Retry, Run
+from functions.sdk import GiveUp, NotApplied, Retry, Run
 from functions.worker.registry import BundledRegistry
 from tests.support.worlds import CHARGE, SLOT, Crash, World, a_charge, beat
 
@@ -113,8 +116,12 @@ def test_a_job_that_asks_for_another_attempt_says_when(after: float | timedelta)
     assert second.ending is Ending.SUCCEEDED
 
 
-@pytest.mark.parametrize("after", [-1, 0, float("nan"), 40 * DAY, 1e300, float("inf"), timedelta.max, timedelta.min])
-def test_whatever_a_job_says_for_when_its_attempt_is_written_down(after: float | timedelta) -> None:
+@pytest.mark.parametrize(
+    "after",
+    [-1, 0, float("nan"), 40 * DAY, 1e300, 10**400, float("inf"), timedelta.max, timedelta.min, Decimal("1.5")],
+    ids=lambda after: repr(after)[:40],
+)
+def test_whatever_a_job_says_for_when_its_attempt_is_written_down(after: Any) -> None:
     world = World()
 
     @world.job
@@ -194,6 +201,63 @@ def test_sys_exit_in_a_job_fails_its_attempt_and_not_the_worker() -> None:
     world.settle()
 
     assert [attempt.ending for attempt in world.journal().all_attempts] == [Ending.ERROR, Ending.SUCCEEDED]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [asyncio.CancelledError(), GeneratorExit(), BaseExceptionGroup("two", [asyncio.CancelledError()]), MemoryError()],
+    ids=repr,
+)
+def test_an_error_that_is_no_exception_fails_its_attempt_and_not_the_worker(error: BaseException) -> None:
+    world = World()
+
+    @world.job
+    def charge(run: Run):
+        if run.attempt == 1:
+            raise error
+
+    world.due()
+    world.settle()
+
+    assert [attempt.ending for attempt in world.journal().all_attempts] == [Ending.ERROR, Ending.SUCCEEDED]
+
+
+def test_what_ends_the_process_is_no_error_of_the_job() -> None:
+    world = World()
+
+    @world.job
+    def charge(run: Run):
+        raise KeyboardInterrupt
+
+    world.due()
+    with pytest.raises(KeyboardInterrupt):
+        world.deliver()
+
+    assert world.journal().attempts == ()
+    assert world.lease() is not None
+
+
+def test_a_call_that_was_cut_off_is_unknown_in_the_completion_also_if_no_later_one_got_through() -> None:
+    """The receiver went away in the middle of the first: whether it did anything, the others cannot say."""
+    world = World(a_charge(attempts=2))
+
+    @world.job
+    def charge(run: Run):
+        run.effect("charge", cut_off if run.attempt == 1 else no_connection, repeatable=True)
+
+    def cut_off(*, idempotency_key: str) -> None:
+        raise TimeoutError
+
+    def no_connection(*, idempotency_key: str) -> None:
+        raise NotApplied("no connection")
+
+    world.due()
+    world.settle()
+
+    completion = world.journal().completion
+    assert completion is not None
+    assert completion.outcome is Outcome.FAILED
+    assert [(effect.label, effect.state) for effect in completion.effects] == [("charge", "unknown")]
 
 
 def test_after_a_lost_attempt_the_completion_calls_a_left_effect_unknown_and_never_not_applied() -> None:

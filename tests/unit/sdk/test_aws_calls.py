@@ -126,9 +126,11 @@ def test_a_call_that_aws_refuses_at_once_is_not_applied_and_leaves_nothing_unkno
     client = clients("secretsmanager")
     with pytest.raises(NotApplied, match="ResourceNotFoundException"):
         unit.attempt().run.aws(client).put_secret_value(SecretId="nowhere", SecretString="1")
-    with pytest.raises(NotApplied, match="SecretId"):
-        unit.attempt().run.aws(client).put_secret_value(SecretId=5)
+    with pytest.raises(NotApplied, match="SecretId") as wrong:
+        unit.attempt().run.aws(client).put_secret_value(SecretId={"password": "hunter2"}, SecretStrings="hunter2")
 
+    assert 'Unknown parameter in input: "SecretStrings"' in str(wrong.value)
+    assert "hunter2" not in str(wrong.value), "what a parameter holds may be a secret"
     assert unit.effects.of_unit(CHARGE) == []
 
 
@@ -156,6 +158,56 @@ def test_an_error_that_may_speak_of_another_try_leaves_it_unknown(
         unit.attempt().run.aws(client).put_secret_value(SecretId=secret, SecretString="1")
 
     assert unit.record.status == "INPROGRESS"
+
+
+def refusing(client: Any, code: str, status: int) -> Any:
+    def refuse(**_: Any) -> None:
+        metadata: Any = {"HTTPStatusCode": status, "RetryAttempts": 0}
+        raise ClientError({"Error": {"Code": code}, "ResponseMetadata": metadata}, "CreateSecret")
+
+    client.meta.events.register("before-call.*", refuse)
+    return client
+
+
+@pytest.mark.parametrize(
+    "code", ["ResourceExistsException", "ExecutionAlreadyExists", "BucketAlreadyOwnedByYou", "QueueNameExists"]
+)
+@pytest.mark.parametrize("status", [400, 409])
+def test_what_exists_under_our_key_as_its_name_was_made_by_an_earlier_try(
+    unit: Unit, clients: Any, code: str, status: int
+) -> None:
+    client = refusing(clients("secretsmanager"), code, status)
+
+    assert unit.attempt().run.aws(client, key_in="Name").create_secret(SecretString="0") is None
+    assert unit.record.status == "COMPLETED"
+
+
+@pytest.mark.parametrize("code", ["ResourceExistsException", "AlreadyExistsException"])
+def test_what_exists_under_a_name_of_the_authors_is_not_taken_for_our_own(unit: Unit, clients: Any, code: str) -> None:
+    """The token is ours and the name is not: somebody else may have made it."""
+    client = refusing(clients("secretsmanager"), code, 400)
+
+    with pytest.raises(NotApplied, match=code):
+        unit.attempt().run.aws(client).create_secret(Name="theirs", SecretString="0")
+
+    assert unit.effects.of_unit(CHARGE) == []
+
+
+def test_what_does_not_exist_is_no_earlier_try(unit: Unit, clients: Any) -> None:
+    client = refusing(clients("secretsmanager"), "ResourceNotExistsException", 400)
+    with pytest.raises(NotApplied):
+        unit.attempt().run.aws(client, key_in="Name").create_secret(SecretString="0")
+
+
+def test_a_key_that_aws_is_said_to_forget_at_once_is_not_sent_again(unit: Unit, clients: Any) -> None:
+    first, second = clients("secretsmanager"), clients("secretsmanager")
+    secret = a_secret(first, "at-once")
+    Sent(first, lost=True)
+    with pytest.raises(ConnectTimeoutError):
+        unit.attempt().run.aws(first, honoured_for=0).put_secret_value(SecretId=secret, SecretString="1")
+
+    with pytest.raises(HoldNeeded):
+        unit.attempt().run.aws(second, honoured_for=0).put_secret_value(SecretId=secret, SecretString="1")
 
 
 def test_a_call_that_aws_would_not_know_again_is_refused_with_what_to_write(unit: Unit, clients: Any) -> None:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import date
 from decimal import Decimal
 from typing import Any
@@ -121,6 +124,88 @@ def test_the_same_name_and_item_twice_in_one_run_is_an_error_and_no_silent_repla
     assert len(receiver.calls) == 2
 
 
+def test_two_threads_of_a_job_that_name_the_same_effect_call_it_once(unit: Unit, receiver: Receiver) -> None:
+    attempt = unit.attempt()
+    both_looked = threading.Barrier(2)
+
+    class Seen(set[str]):
+        """Shows to each of two what was there before either came."""
+
+        def __contains__(self, key: object) -> bool:
+            found = super().__contains__(key)
+            with suppress(threading.BrokenBarrierError):
+                both_looked.wait(0.2)
+            return found
+
+    attempt.calls._seen = Seen()  # the moment between the look and the note is in nobody's hand
+
+    def charged() -> bool:
+        try:
+            attempt.effect("charge", receiver.charge)
+        except DuplicateEffectError:
+            return False
+        return True
+
+    with ThreadPoolExecutor(2) as pool:
+        done = [future.result() for future in [pool.submit(charged) for _ in range(2)]]
+
+    assert sorted(done) == [False, True]
+    assert len(receiver.calls) == 1
+
+
+def without_key(*, amount: int) -> None:
+    raise AssertionError
+
+
+@pytest.mark.parametrize(
+    ("call", "arguments"),
+    [
+        (without_key, {"amount": 1}),
+        (Receiver.charge, {}),
+        (lambda idempotency_key: 1, {"amount": 1}),
+        (lambda **_: 1, {"idempotency_key": "mine"}),
+        ("charge", {}),
+    ],
+)
+def test_a_call_that_cannot_take_its_arguments_is_refused_and_nobody_is_asked_about_it(
+    unit: Unit, call: Any, arguments: dict[str, Any]
+) -> None:
+    """An error of the author's is found before anything is begun: a record in progress would be a person's question."""
+    attempt = unit.attempt()
+    with pytest.raises(FinalError, match="effect charge cannot be called"):
+        attempt.effect("charge", call, repeatable=False, **arguments)
+
+    assert unit.effects.of_unit(CHARGE) == []
+    assert attempt.calls.unknown == ()
+
+
+def test_a_call_that_does_not_say_what_it_takes_is_made(unit: Unit) -> None:
+    assert unit.attempt().effect("charge", dict) == {"idempotency_key": unit.record.key}
+
+
+def test_what_was_not_called_may_be_called_in_the_same_run(unit: Unit, receiver: Receiver) -> None:
+    attempt = unit.attempt()
+    with pytest.raises(OutOfTimeError):
+        attempt.effect("charge", receiver.charge, timeout=LEASE_S)
+
+    assert attempt.effect("charge", receiver.charge) == {"charged": 1}
+
+
+def test_an_effect_that_was_begun_as_the_job_returned_is_not_called(unit: Unit, receiver: Receiver) -> None:
+    """By a thread that it left behind: the completion would be written before it."""
+
+    def closes(begins: Callable[[], Any]) -> Any:
+        attempt.calls.close()
+        return begins()
+
+    attempt = unit.attempt(database=Interfered(unit.database, {1: closes}))
+    with pytest.raises(LeaseGone, match="over"):
+        attempt.effect("charge", receiver.charge)
+
+    assert receiver.calls == []
+    assert attempt.calls.states == ()
+
+
 def test_an_effect_and_a_step_of_one_name_do_not_meet(unit: Unit, receiver: Receiver) -> None:
     attempt = unit.attempt()
 
@@ -143,7 +228,7 @@ def test_a_name_that_goes_into_no_key_is_refused(unit: Unit, receiver: Receiver,
 # --- time -------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("timeout", [LEASE_S, LEASE_S + 1, 1e9])
+@pytest.mark.parametrize("timeout", [LEASE_S, LEASE_S + 1, 1e9, float("inf")])
 def test_a_time_out_as_long_as_the_lease_is_refused_and_nothing_is_called_or_written(
     unit: Unit, receiver: Receiver, timeout: float
 ) -> None:

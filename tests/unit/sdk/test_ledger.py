@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, time
+from decimal import Decimal
+from enum import Enum
 from typing import Any
+from uuid import UUID
 
 import pytest
 
 from functions.kit.clock import SettableClock
 from functions.records.effects import IN_PROGRESS
 from functions.records.entries import Verdict
-from functions.sdk.errors import EffectPayloadError, LeaseGone
+from functions.sdk.errors import EffectPayloadError, LeaseGone, NotApplied
 from functions.sdk.ledger import HoldNeeded, payload_hash
 from tests.support.worlds import CHARGE, Crash, Interfered, Receiver, lose_answer, meanwhile
-from tests.unit.sdk.attempts import Attempt, Unit
+from tests.unit.sdk.attempts import LEASE_S, Attempt, Unit
+from tests.unit.sdk.odd_results import NOT_KEPT
 
 
 @pytest.fixture
@@ -228,6 +234,57 @@ def test_a_takeover_whose_answer_was_lost_is_recognised_by_the_next_attempt(unit
 # --- not repeatable ---------------------------------------------------------------------------------------------------
 
 
+def refused(*, idempotency_key: str) -> None:
+    raise NotApplied("no connection")
+
+
+def test_a_repetition_that_was_not_applied_says_nothing_of_the_call_before_it(
+    stored_unit: Unit, receiver: Receiver
+) -> None:
+    unit = stored_unit
+    left_unknown(unit, receiver)
+    second = unit.attempt()
+
+    for _ in range(2):
+        with pytest.raises(NotApplied):
+            second.effect("charge", refused)
+
+    assert (unit.record.status, unit.record.owner) == (IN_PROGRESS, second.owner)
+    assert [state.label for state in second.calls.unknown] == ["charge"]
+    assert unit.attempt().effect("charge", receiver.charge) == {"charged": 1}
+    assert len(set(receiver.calls)) == 1
+
+
+def test_the_time_for_which_a_key_is_known_counts_from_the_first_call_also_over_one_that_was_not_applied(
+    unit: Unit, receiver: Receiver
+) -> None:
+    def effect(call: Callable[..., Any]) -> None:
+        calls = unit.attempt().calls
+        calls.effect("charge", call, {}, repeatable=True, item=None, timeout=10, find=None, honoured_for=200)
+
+    with pytest.raises(TimeoutError):
+        effect(cut_off(receiver))
+    with pytest.raises(NotApplied):  # 75 s from one attempt to the next
+        effect(refused)
+    with pytest.raises(TimeoutError):
+        effect(cut_off(receiver))
+    with pytest.raises(HoldNeeded):
+        effect(receiver.charge)
+
+
+@pytest.mark.parametrize("known_by", ["a person", "the receiver"])
+def test_one_that_was_not_applied_after_the_one_before_is_known_not_to_have_happened_leaves_no_trace(
+    unit: Unit, receiver: Receiver, known_by: str
+) -> None:
+    first = left_unknown(unit, receiver, repeatable=False)
+    words = {(first.calls.key("charge"), first.owner): Verdict.DID_NOT_HAPPEN} if known_by == "a person" else {}
+
+    with pytest.raises(NotApplied):
+        unit.attempt(words).effect("charge", refused, repeatable=False, find=lambda _: None)
+
+    assert unit.effects.of_unit(CHARGE) == []
+
+
 def test_an_effect_that_may_not_be_repeated_and_is_unknown_needs_a_person(
     stored_unit: Unit, receiver: Receiver
 ) -> None:
@@ -333,6 +390,27 @@ def test_a_receiver_that_cannot_tell_is_a_persons_question(unit: Unit, receiver:
     assert len(receiver.calls) == 1
 
 
+@pytest.mark.parametrize("takes_s", [LEASE_S - 5, LEASE_S + 1])
+def test_while_the_receiver_was_asked_the_time_for_the_call_may_have_passed(
+    unit: Unit, receiver: Receiver, takes_s: int
+) -> None:
+    """It is looked at again: extended where that is possible, and else nothing is called."""
+    first = left_unknown(unit, receiver, repeatable=False)
+    attempt = unit.attempt()
+
+    def find(_: str) -> None:
+        unit.clock.step(takes_s)
+
+    if takes_s > LEASE_S:
+        with pytest.raises(LeaseGone):
+            attempt.effect("charge", receiver.charge, repeatable=False, find=find)
+        assert (len(receiver.calls), unit.record.owner) == (1, first.owner)
+    else:
+        before = attempt.keep_alive.lease.expires_at
+        attempt.effect("charge", receiver.charge, repeatable=False, find=find)
+        assert attempt.keep_alive.lease.expires_at > before
+
+
 def test_a_persons_word_comes_before_the_receivers(unit: Unit, receiver: Receiver) -> None:
     first = left_unknown(unit, receiver, repeatable=False)
     words = {(first.calls.key("charge"), first.owner): Verdict.HAPPENED}
@@ -378,11 +456,48 @@ def test_d06_the_same_arguments_are_the_same_in_any_order_also_after_it_is_done(
     assert len(receiver.calls) == 1
 
 
-def test_arguments_without_a_stable_text_are_not_compared() -> None:
-    assert payload_hash({"client": object()}) is None
-    assert payload_hash({"x": float("nan")}) is None
+@dataclass
+class Order:
+    cents: int
+
+
+class Colour(Enum):
+    RED = 1
+    BLUE = 2
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (Decimal("1.10"), Decimal("1.20")),
+        (date(2026, 11, 29), date(2026, 11, 30)),
+        (datetime(2026, 11, 29, tzinfo=UTC), datetime(2026, 11, 29, 0, 0, 1, tzinfo=UTC)),
+        (time(1), time(2)),
+        (UUID(int=1), UUID(int=2)),
+        (b"\x00\xff", b"\x00\xfe"),
+        ({"a", "b"}, {"a", "c"}),
+        (Order(cents=1), Order(cents=2)),
+        (Colour.RED, Colour.BLUE),
+        (float("nan"), 1.0),
+        (float("inf"), float("-inf")),
+        (-0.0, 0.0),
+        (10**5, 10**5 + 1),
+        ("é", "e\u0301"),
+        ([{"deep": [Decimal(1)]}], [{"deep": [Decimal(2)]}]),
+    ],
+    ids=repr,
+)
+def test_d06_whatever_an_argument_is_another_one_is_found(one: Any, other: Any) -> None:
+    client = object()
+    assert payload_hash({"x": one, "client": client}) == payload_hash({"client": object(), "x": copy.deepcopy(one)})
+    assert payload_hash({"x": one, "client": client}) != payload_hash({"client": client, "x": other})
+
+
+def test_arguments_that_cannot_be_compared_are_not_and_their_effect_is_made() -> None:
     assert payload_hash({"x": "\ud800"}) is not None
     assert payload_hash({}) != payload_hash({"x": None})
+    assert payload_hash({"x": {(1, 2): 3}}) is None
+    assert payload_hash({"x": NOT_KEPT["cycle"]}) is None
 
 
 def test_d04_two_effects_of_equal_arguments_have_records_of_their_own(stored_unit: Unit) -> None:
