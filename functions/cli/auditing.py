@@ -8,6 +8,7 @@ import json
 import os
 import zipfile
 import zlib
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -28,6 +29,7 @@ from functions.records.units import UnitRecords
 
 MANIFEST = "manifest.json"
 _LARGEST_BYTES = 256 * 1024 * 1024
+_DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError)
 
 
 class NoEvidenceError(FinalError):
@@ -93,9 +95,13 @@ def write(path: Path, unit_id: str, documents: Mapping[str, Any], *, by: str, at
         raise NoEvidenceError(f"{path} is there already: evidence is not overwritten, write another --out") from None
     except OSError as error:
         raise NoEvidenceError(f"{path} cannot be written: {error.strerror}") from error
-    with os.fdopen(descriptor, "wb") as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, data in {**contents, MANIFEST: manifest}.items():
-            archive.writestr(name, data)
+    try:
+        with os.fdopen(descriptor, "wb") as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+            for name, data in {**contents, MANIFEST: manifest}.items():
+                archive.writestr(name, data)
+    except OSError as error:
+        path.unlink(missing_ok=True)  # half of it is no evidence, and would be in the way of the whole
+        raise NoEvidenceError(f"{path} cannot be written: {error.strerror}") from error
     return _sha256(manifest)
 
 
@@ -103,19 +109,16 @@ def verify(path: Path) -> Checked:
     """Every file of the manifest is there as it was, and no other.  Raises NoEvidenceError."""
     try:
         with zipfile.ZipFile(path) as archive:
-            names = archive.namelist()
+            _refuse_foreign(archive)
+            names = Counter(archive.namelist())
             manifest = _read(archive, MANIFEST)
             files, unit_id = _manifest(path, manifest)
             problems = [
-                *(
-                    f"{name} stands in it {names.count(name)} times"
-                    for name in sorted(set(names))
-                    if names.count(name) > 1
-                ),
-                *(f"{name} is not in the manifest" for name in sorted(set(names) - files.keys() - {MANIFEST})),
+                *(f"{name} stands in it {times} times" for name, times in sorted(names.items()) if times > 1),
+                *(f"{name} is not in the manifest" for name in sorted(names.keys() - files.keys() - {MANIFEST})),
                 *(problem for name in files if (problem := _problem(archive, name, files[name]))),
             ]
-    except (OSError, KeyError, zipfile.BadZipFile, RuntimeError, NotImplementedError) as error:
+    except (OSError, KeyError, ValueError, RuntimeError, *_DAMAGED) as error:
         raise NoEvidenceError(f"{path} is no evidence that `splitshift audit` wrote, or is damaged: {error}") from error
     return Checked(unit_id=unit_id, digest=_sha256(manifest), problems=tuple(problems))
 
@@ -135,16 +138,22 @@ def _problem(archive: zipfile.ZipFile, name: str, digest: str) -> str | None:
         return None if _sha256(_read(archive, name)) == digest else f"{name} was changed"
     except KeyError:
         return f"{name} is missing"
-    except (zipfile.BadZipFile, zlib.error):
+    except _DAMAGED:
         return f"{name} is damaged"
 
 
 def _read(archive: zipfile.ZipFile, name: str) -> bytes:
     with archive.open(name) as file:
-        data = file.read(_LARGEST_BYTES + 1)
-    if len(data) > _LARGEST_BYTES:
-        raise zipfile.BadZipFile(f"{name} is larger than anything that is written")
-    return data
+        return file.read(archive.getinfo(name).file_size + 1)  # without a number it unpacks whatever there is
+
+
+def _refuse_foreign(archive: zipfile.ZipFile) -> None:
+    """What another wrote may unpack to anything."""
+    infos = archive.infolist()
+    if any(info.compress_type not in {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED} for info in infos):
+        raise zipfile.BadZipFile("it is packed otherwise than what is written")
+    if sum(info.file_size for info in infos) > _LARGEST_BYTES:
+        raise zipfile.BadZipFile("it is larger than anything that is written")
 
 
 def _about(stage: Stage, unit_id: str) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from functions.kit.instants import from_text
 
 LONGEST_LINE = 65_536
 _LONGEST_KEY = 512
+_DELIMITERS = (",", ";", "\t")
 
 Columns = Callable[[str], Mapping[str, Any]]
 
@@ -117,26 +118,29 @@ def _instant(row: Mapping[str, Any], name: str) -> datetime:
 
 
 def _csv(lines: Lines, path: Path, wanted: tuple[str, ...]) -> Columns:
-    names = _names(next((line for _, line in lines), ""))
+    header = next((line for _, line in lines), "")
+    # A spreadsheet writes semicolons where the comma is for decimals.
+    delimiter = next((one for one in _DELIMITERS if {*wanted} <= {*_names(header, one)}), _DELIMITERS[0])
+    names = _names(header, delimiter)
     missing = [name for name in wanted if name not in names]
     if missing:
         raise BadLogError(
             f"{path}: its first line names no column {' and no column '.join(missing)}: "
             "write a header, or say with --key-field and --time-field what they are called"
         )
-    return lambda line: dict(zip(names, _cells(line), strict=False))
+    return lambda line: dict(zip(names, _cells(line, delimiter), strict=False))
 
 
-def _names(header: str | _BadRowError) -> list[str]:
+def _names(header: str | _BadRowError, delimiter: str) -> list[str]:
     try:
-        return [] if isinstance(header, _BadRowError) else [name.strip() for name in _cells(header)]
+        return [] if isinstance(header, _BadRowError) else [name.strip() for name in _cells(header, delimiter)]
     except _BadRowError:
         return []
 
 
-def _cells(line: str) -> list[str]:
+def _cells(line: str, delimiter: str) -> list[str]:
     try:
-        return next(csv.reader([line], strict=True), list[str]())
+        return next(csv.reader([line], strict=True, delimiter=delimiter), list[str]())
     except csv.Error as error:
         raise _BadRowError(f"is no CSV: {error}") from None
 

@@ -86,6 +86,7 @@ def document(job: str, found: Reconciled) -> dict[str, Any]:
         **{kind: [_line(difference) for difference in getattr(found, kind)] for kind in _KINDS},
         "extra_not_listed": found.log.unlisted,
         "bad_rows": [_bad(row) for row in found.log.bad],
+        "bad_rows_not_listed": found.log.bad_unlisted,
     }
 
 
@@ -105,7 +106,7 @@ def tell(stage: Stage, job: str, found: Reconciled) -> None:
     if log.unlisted:
         click.echo(f"and {counted(log.unlisted, 'row')} with further keys that no unit has")
     if log.bad:
-        click.echo(f"{counted(len(log.bad), 'row')} could not be read: what they say is unknown")
+        click.echo(f"{counted(len(log.bad) + log.bad_unlisted, 'row')} could not be read: what they say is unknown")
     if found.ok:
         click.echo("every effect is there once, and nothing else")
 

@@ -67,7 +67,9 @@ class Difference:
 
 @dataclass(kw_only=True)
 class Log:
-    """What was read of the file.  `unlisted` counts rows of further keys that nobody knows, beyond those kept."""
+    """What was read of the file.  `unlisted` counts rows of further keys that nobody knows, beyond those kept, and
+    `bad_unlisted` further rows that cannot be read.
+    """
 
     seen: dict[str, Seen] = field(default_factory=dict[str, Seen])
     strangers: dict[str, Seen] = field(default_factory=dict[str, Seen])
@@ -75,6 +77,13 @@ class Log:
     rows: int = 0
     outside: int = 0
     bad: list[BadRow] = field(default_factory=list[BadRow])
+    bad_unlisted: int = 0
+
+    def refuse(self, row: BadRow) -> None:
+        if len(self.bad) < EXTRAS_KEPT:
+            self.bad.append(row)
+        else:
+            self.bad_unlisted += 1
 
     def count(self, row: Applied, known: Collection[str], window: Window) -> None:
         self.rows += 1
@@ -123,7 +132,7 @@ def reconcile(
     log = Log()
     for row in rows:
         if isinstance(row, BadRow):
-            log.bad.append(row)
+            log.refuse(row)
         else:
             log.count(row, known, window)
     if log.strangers:

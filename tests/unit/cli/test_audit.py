@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import resource
+import tracemalloc
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -189,3 +191,97 @@ def test_a_damaged_archive_is_one_error_or_a_problem_and_no_traceback(
     except NoEvidenceError as error:
         problems = (str(error),)
     assert problems != ()
+
+
+def small(path: Path) -> dict[str, bytes]:
+    """An archive of a few bytes; what is in it."""
+    write(path, CHARGE, {"row.json": {"n": 1}, "journal.json": [1, 2, 2, 2, 2, 2]}, by=ANN, at="2026-11-29T07:00:00Z")
+    return contents(path)
+
+
+def contents(path: Path) -> dict[str, bytes]:
+    with zipfile.ZipFile(path) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def test_no_byte_of_it_can_be_changed_so_that_something_else_is_called_as_it_was_written(tmp_path: Path) -> None:
+    path, broken = tmp_path / "small.zip", tmp_path / "broken.zip"
+    written = small(path)
+    data = path.read_bytes()
+    found = 0
+    for place in range(len(data)):
+        broken.write_bytes(data[:place] + bytes([data[place] ^ 0xFF]) + data[place + 1 :])
+        try:
+            problems = verify(broken).problems
+        except NoEvidenceError:
+            problems = ("damaged",)
+        if problems:
+            found += 1
+        else:
+            assert contents(broken) == written, f"byte {place} of {len(data)} was changed, and nobody said so"
+    assert found > len(data) / 2
+
+
+@pytest.mark.parametrize("packed", [zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2])
+def test_what_is_packed_as_we_never_pack_is_not_unpacked(tmp_path: Path, packed: int) -> None:
+    path, other = tmp_path / "small.zip", tmp_path / "other.zip"
+    written = small(path)
+    with zipfile.ZipFile(other, "w", packed) as archive:
+        for name, data in written.items():
+            archive.writestr(name, data)
+    with pytest.raises(NoEvidenceError, match="packed otherwise"):
+        verify(other)
+
+
+@pytest.mark.parametrize(
+    ("said_to_have", "says"), [(1 << 30, "larger than anything"), (10, "manifest cannot be read|or is damaged")]
+)
+def test_what_unpacks_to_more_than_we_write_is_not_unpacked(tmp_path: Path, said_to_have: int, says: str) -> None:
+    bomb = tmp_path / "bomb.zip"
+    with zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(MANIFEST, bytes(20 << 20))
+        archive.getinfo(MANIFEST).file_size = said_to_have
+    tracemalloc.start()
+    try:
+        with pytest.raises(NoEvidenceError, match=says):
+            verify(bomb)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 1 << 20
+
+
+def test_a_name_that_stands_twice_or_leads_elsewhere_is_told_and_nothing_is_unpacked(tmp_path: Path) -> None:
+    path = tmp_path / "small.zip"
+    small(path)
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("../../outside.json", "{}")
+        with pytest.warns(UserWarning, match="Duplicate name"):
+            archive.writestr("row.json", "{}")
+    assert verify(path).problems == (
+        "row.json stands in it 2 times",
+        "../../outside.json is not in the manifest",
+        "row.json was changed",
+    )
+    assert [found.name for found in tmp_path.iterdir()] == ["small.zip"]
+
+
+@pytest.mark.parametrize(
+    ("where", "said"), [("", "is there already"), ("none/e.zip", "No such file"), ("link", "there")]
+)
+def test_a_place_that_cannot_be_written_is_one_error(tmp_path: Path, where: str, said: str) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(NoEvidenceError, match=said):
+        small(tmp_path / where)
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_a_disk_that_is_full_is_one_error_and_leaves_no_half_of_it(tmp_path: Path) -> None:
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))
+    try:
+        with pytest.raises(NoEvidenceError, match="cannot be written: File too large"):
+            small(tmp_path / "small.zip")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert [*tmp_path.iterdir()] == []

@@ -25,6 +25,8 @@ def a_log(folder: Path, content: str | bytes, name: str = "log.csv") -> Path:
         ("log.csv", "key,time\nk1,2026-11-29T06:39:02Z\n"),
         ("log.CSV", 'id,time , key,amount\n7,"2026-11-29T07:39:02+01:00", k1,"1,2"\n'),
         ("log.csv", "\ufeffkey,time\r\n\r\nk1,2026-11-29T06:39:02Z"),
+        ("log.csv", "\ufeffamount;key;time\r\n1,5;k1;2026-11-29T06:39:02Z\r\n"),
+        ("log.csv", "time\tkey\n2026-11-29T06:39:02Z\tk1\n"),
         ("log.jsonl", '{"time": "2026-11-29 06:39:02+00:00", "key": "k1", "more": [1]}\n\n'),
     ],
 )
@@ -74,7 +76,7 @@ def test_lines_that_are_no_json_object_with_a_key_hide_no_other(tmp_path: Path, 
     [
         ("log.txt", "", "neither .csv nor .jsonl"),
         ("log.csv", "", "its first line names no column key and no column time"),
-        ("log.csv", "key;time\nk1;2026-11-29T06:39:02Z\n", "names no column key"),
+        ("log.csv", "key;at\nk1;2026-11-29T06:39:02Z\n", "names no column key"),
         ("log.csv", "key,at\n", "names no column time: write a header, or say with --key-field"),
     ],
 )

@@ -179,6 +179,17 @@ def test_strangers_beyond_those_that_are_listed_are_counted(world: World, stage:
     assert (len(found.extra), found.log.unlisted) == (EXTRAS_KEPT, 3)
 
 
+def test_rows_that_cannot_be_read_beyond_those_that_are_listed_are_counted(
+    stage: Stage, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bad = [BadRow(line=n, problem="has no time") for n in range(EXTRAS_KEPT + 3)]
+    found = compared(stage, *bad)
+    told = document("charge", found)
+    assert (len(told["bad_rows"]), told["bad_rows_not_listed"]) == (EXTRAS_KEPT, 3)
+    tell(stage, "charge", found)
+    assert "10003 rows could not be read" in capsys.readouterr().out
+
+
 def test_the_document_and_the_text_name_every_difference(
     world: World, stage: Stage, capsys: pytest.CaptureFixture[str]
 ) -> None:
