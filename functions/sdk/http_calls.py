@@ -13,20 +13,27 @@ function is signed, by the credentials of the worker.
 from __future__ import annotations
 
 import json
+import socket
+import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any
-from urllib.parse import urlsplit
+from http.client import HTTPException
+from typing import TYPE_CHECKING, Any
 
-import urllib3
-from urllib3.exceptions import ConnectTimeoutError, HTTPError, NewConnectionError
+from urllib3.connection import HTTPConnection, HTTPSConnection
+from urllib3.exceptions import HTTPError, LocationParseError
+from urllib3.util import Url, parse_url
 
 from functions.kit.errors import FinalError
 from functions.kit.function_url import NotSignedError, addressed
 from functions.sdk.errors import EffectUnknownError, NotApplied
 from functions.sdk.results import MAX_RESULT_BYTES
+
+if TYPE_CHECKING:
+    from urllib3 import HTTPResponse
 
 KEY_HEADER = "Idempotency-Key"
 TOKEN_HEADER = "X-Fencing-Token"  # noqa: S105 - the name of a header
@@ -76,8 +83,7 @@ def request(
     """Everything that can be wrong with a request is found here, while nothing is called yet.  Raises FinalError."""
     if method.upper() not in METHODS:
         raise FinalError(f"{method[:20]!r} has no effect to record: write one of {', '.join(METHODS)}, or use run.step")
-    parts = urlsplit(url)
-    if parts.scheme not in {"http", "https"} or not parts.hostname or not (url.isascii() and url.isprintable()):
+    if not _is_address(url):
         raise FinalError("run.http wants an address such as https://api.example.com/charges, percent-encoded")
     if document is not None and body is not None:
         raise FinalError("run.http sends json or body: write one of them")
@@ -89,6 +95,14 @@ def request(
         body=_encoded(document) if body is None else body.encode() if isinstance(body, str) else body,
         timeout=timeout,
     )
+
+
+def _is_address(url: str) -> bool:
+    try:
+        parts = parse_url(url)
+    except LocationParseError:
+        return False
+    return parts.scheme in {"http", "https"} and bool(parts.host) and url.isascii() and url.isprintable()
 
 
 def _checked(headers: Mapping[str, str]) -> dict[str, str]:
@@ -120,22 +134,53 @@ def send(request: Request, key: str) -> dict[str, Any]:
     except NotSignedError as error:
         raise NotApplied(str(error)) from error
     # A connection of its own: one that was kept could be closed at the other end just as the request leaves, and then
-    # nobody would know.  No retries, and so no redirects either: the second address would be another receiver's.
-    with urllib3.PoolManager(retries=False) as pool:
+    # nobody would know.  Nothing is sent twice and no redirect followed: that would be another receiver's.
+    where = parse_url(url)
+    with closing(_connected(where, request.timeout, until)) as connection, _cut_off(connection, until):
         try:
-            answer = pool.urlopen(
-                request.method,
-                url,
-                body=request.body,
-                headers=headers,
-                timeout=urllib3.Timeout(connect=request.timeout / 4, total=request.timeout),
-                preload_content=False,
-            )
-        except (NewConnectionError, ConnectTimeoutError) as error:
-            raise NotApplied(f"no connection to the receiver ({type(error).__name__})") from error
-        except HTTPError as error:
-            raise EffectUnknownError(f"the receiver gave no answer ({type(error).__name__})") from error
+            with suppress(BrokenPipeError):  # it may have answered before it heard all
+                connection.request(request.method, where.request_uri, request.body, headers, preload_content=False)
+            answer = connection.getresponse()
+        except (HTTPError, HTTPException, OSError) as error:
+            what = "in time" if time.monotonic() >= until else f"({type(error).__name__})"
+            raise EffectUnknownError(f"the receiver gave no answer {what}") from error
         return _judged(answer.status, _body(answer, until))
+
+
+def _connected(where: Url, timeout: float, until: float) -> HTTPConnection:
+    """Raises NotApplied where there is no connection, or none in time: a name with many addresses, or one that is found
+    late, takes longer than any one of its time-outs, and by then the attempt may be over.
+    """
+    kind = HTTPSConnection if where.scheme == "https" else HTTPConnection
+    connection = kind((where.host or "").strip("[]"), where.port, timeout=timeout / 4)
+    try:
+        connection.connect()
+    except (HTTPError, OSError, ValueError) as error:
+        connection.close()
+        raise NotApplied(f"no connection to the receiver ({type(error).__name__})") from error
+    connection.timeout = until - time.monotonic()
+    if connection.timeout <= 0:
+        connection.close()
+        raise NotApplied("no connection to the receiver in time")
+    return connection
+
+
+@contextmanager
+def _cut_off(connection: HTTPConnection, until: float) -> Generator[None]:
+    """A socket's own time-out starts anew with each byte, and a receiver may drip."""
+    sock: socket.socket = connection.sock
+
+    def shut() -> None:
+        with suppress(OSError):  # over already
+            sock.shutdown(socket.SHUT_RDWR)
+
+    timer = threading.Timer(max(0.0, until - time.monotonic()), shut)
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()
 
 
 def _judged(status: int, body: Any) -> dict[str, Any]:
@@ -147,16 +192,16 @@ def _judged(status: int, body: Any) -> dict[str, Any]:
     raise EffectUnknownError(f"the receiver answered {status}: whether it was applied is not known")
 
 
-def _body(answer: urllib3.BaseHTTPResponse, until: float) -> Any:
+def _body(answer: HTTPResponse, until: float) -> Any:
     """As much as is kept, and as comes in time: the status has said what happened, and stands without it."""
     read = b""
     try:
-        while chunk := answer.read1(_CHUNK):
+        while len(read) <= MAX_RESULT_BYTES and (chunk := answer.read1(_CHUNK)):
             read += chunk
-            if len(read) > MAX_RESULT_BYTES or time.monotonic() > until:
-                return {"not_kept": f"the answer is longer than {MAX_RESULT_BYTES} bytes, or did not end in time"}
     except HTTPError as error:
         return {"not_kept": f"the answer broke off ({type(error).__name__})"}
+    if len(read) > MAX_RESULT_BYTES or time.monotonic() >= until:
+        return {"not_kept": f"the answer is longer than {MAX_RESULT_BYTES} bytes, or did not end in time"}
     text = read.decode(errors="replace")
     if "json" not in answer.headers.get("Content-Type", ""):
         return text

@@ -7,6 +7,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -17,9 +18,11 @@ from functions.sdk.errors import EffectPayloadError, EffectUnknownError, NotAppl
 from functions.sdk.http_calls import RequestRefusedError
 from functions.sdk.ledger import HoldNeeded
 from functions.sdk.results import MAX_RESULT_BYTES
+from tests.support.worlds import CHARGE
 from tests.unit.sdk.attempts import LEASE_S, Unit
 
 DRIP_S = 0.05
+DRIPS = 60
 
 
 class Seen(BaseHTTPRequestHandler):
@@ -28,8 +31,9 @@ class Seen(BaseHTTPRequestHandler):
     def answer(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length", "0")))
         self.server.seen.append((self.command, dict(self.headers), body))
-        match self.path.strip("/").split("/"):
-            case ["status", status]:
+        self.server.paths.append(self.path)
+        match self.path.partition("?")[0].strip("/").split("/"):
+            case ["status", status, *_]:
                 self.say(int(status), b'{"n": 1}')
             case ["mute"]:
                 self.server.let_go.wait(30)
@@ -43,13 +47,21 @@ class Seen(BaseHTTPRequestHandler):
                 self.say(200, b"{", kind="application/json")
             case ["breaks-off"]:
                 self.say(201, b"{}", length=99)
+            case ["drips-from-the-start"]:
+                self.wfile.write(self.server.drips_after.encode())
+                self.drip()
             case ["drips"]:
                 self.say(200, b"", length=1000)
-                while not self.server.let_go.wait(DRIP_S):
-                    self.wfile.write(b"x")
+                self.drip()
             case _:
                 raise AssertionError(self.path)
         self.close_connection = True
+
+    def drip(self) -> None:
+        for _ in range(DRIPS):
+            if self.server.let_go.wait(DRIP_S):
+                return
+            self.wfile.write(b"x")
 
     do_POST = do_PUT = answer  # noqa: N815 - the base class's names
 
@@ -69,6 +81,8 @@ class Server(ThreadingHTTPServer):
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Seen)
         self.seen: list[tuple[str, dict[str, str], bytes]] = []
+        self.paths: list[str] = []
+        self.drips_after = ""
         self.let_go = threading.Event()
 
     def url(self, path: str) -> str:
@@ -149,7 +163,7 @@ def test_an_answer_that_does_not_say_leaves_it_unknown(unit: Unit, server: Serve
 
 def test_a_receiver_that_does_not_answer_in_time_is_unknown_when_the_time_is_over(unit: Unit, server: Server) -> None:
     began = time.monotonic()
-    with pytest.raises(EffectUnknownError, match="ReadTimeoutError"):
+    with pytest.raises(EffectUnknownError, match="no answer in time"):
         unit.attempt().run.http("charge", "POST", server.url("mute"), repeatable=True, timeout=0.3)
 
     assert time.monotonic() - began < 3
@@ -190,6 +204,60 @@ def test_a_function_url_that_cannot_be_signed_for_was_not_called(unit: Unit, mon
         monkeypatch.delenv(name, raising=False)
     with pytest.raises(NotApplied, match="there are none"):
         unit.attempt().run.http("charge", "POST", "https://a.lambda-url.eu-central-1.on.aws/", repeatable=True)
+
+
+@pytest.mark.parametrize(
+    ("start", "status"), [("HTTP/1.1 200 OK\r\nX-Long: ", "COMPLETED"), ("HTTP/1.1 2", "INPROGRESS")]
+)
+def test_a_receiver_that_drips_its_answer_from_the_start_is_not_waited_for(
+    unit: Unit, server: Server, start: str, status: str
+) -> None:
+    server.drips_after = start
+    began = time.monotonic()
+    with suppress(EffectUnknownError):
+        answer = unit.attempt().run.http(
+            "charge", "POST", server.url("drips-from-the-start"), repeatable=True, timeout=0.3
+        )
+        assert answer["body"].keys() == {"not_kept"}
+
+    assert time.monotonic() - began < 2
+    assert unit.record.status == status
+
+
+def test_a_connection_that_comes_too_late_is_not_used(
+    unit: Unit, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A name that is found late: by then the attempt may be over, and another's."""
+    found = socket.getaddrinfo
+
+    def late(*wanted: Any) -> Any:
+        server.let_go.wait(0.3)
+        return found(*wanted)
+
+    monkeypatch.setattr(socket, "getaddrinfo", late)
+    with pytest.raises(NotApplied, match="in time"):
+        unit.attempt().run.http("charge", "POST", server.url("status/200"), repeatable=False, timeout=0.2)
+
+    assert server.seen == []
+    assert unit.effects.of_unit(CHARGE) == []
+
+
+def test_without_a_safe_connection_nothing_was_applied(unit: Unit, server: Server) -> None:
+    """Such as one whose certificate is another's, or, here, none at all: nothing was sent, and nobody is asked."""
+    url = server.url("status/200").replace("http:", "https:")
+    with pytest.raises(NotApplied, match="no connection"):
+        unit.attempt().run.http("charge", "POST", url, repeatable=False)
+
+    assert server.seen == []
+    assert unit.effects.of_unit(CHARGE) == []
+
+
+@pytest.mark.parametrize("rest", ["", "?a=1", "/a/b?c=%2F#d"])
+def test_an_address_is_sent_as_it_is_written(unit: Unit, server: Server, rest: str) -> None:
+    with pytest.raises(RequestRefusedError):
+        unit.attempt().run.http("charge", "POST", server.url("status/404") + rest, repeatable=True)
+
+    assert server.paths == ["/status/404" + rest.partition("#")[0]]
 
 
 def test_where_nobody_listens_nothing_was_applied(unit: Unit) -> None:
@@ -235,6 +303,9 @@ def test_a_receiver_that_forgets_keys_is_not_asked_again_under_one_that_it_has_f
         {"method": "GET"},
         {"url": "ftp://receiver/"},
         {"url": "receiver"},
+        {"url": "http://receiver:99999/"},
+        {"url": "http://:80/"},
+        {"url": "http://[::1/"},
         {"url": "http://receiver/a b\n"},
         {"json": {1, 2}},
         {"json": float("nan")},
