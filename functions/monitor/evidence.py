@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functions.kit.logging import get_logger
 from functions.records.entries import Journal
 from functions.records.inventory import BadRowError, Row
-from functions.records.leases import Lease
+from functions.records.leases import Lease, LeftTo
 from functions.records.stores import Stores
 from functions.records.unit_id import BadUnitIdError, parse_unit_id
 from functions.schedules.definitions import Definitions
@@ -23,12 +23,13 @@ logger = get_logger("monitor")
 
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
-    """`lease` is what holds the unit's lock, whichever unit that is for."""
+    """`lease` is what holds the unit's lock, whichever unit that is for; `left_to` for whom a free one is kept."""
 
     unit_id: str
     row: Row | BadRowError | None
     lease: Lease | None
     journal: Journal
+    left_to: LeftTo | None = None
 
 
 @dataclass(kw_only=True)
@@ -72,7 +73,7 @@ def _read(stores: Stores, definitions: Definitions, unit_ids: list[str]) -> dict
     # A slot that is not to run may have its row in that of its day.
     rows |= covering(stores.inventory, definitions, set(unit_ids) - rows.keys())
     locks = {unit_id: _lock(unit_id, rows.get(unit_id), definitions) for unit_id in unit_ids}
-    leases = stores.leases.read_many([lock for lock in locks.values() if lock])
+    leases = stores.leases.look([lock for lock in locks.values() if lock])
     completed = stores.completions.completed(unit_ids)
     found: dict[str, Evidence] = {}
     for unit_id in unit_ids:
@@ -81,7 +82,13 @@ def _read(stores: Stores, definitions: Definitions, unit_ids: list[str]) -> dict
         else:
             journal = stores.completions.read(unit_id)
         lease = leases.get(locks[unit_id] or "")
-        found[unit_id] = Evidence(unit_id=unit_id, row=rows.get(unit_id), lease=lease, journal=journal)
+        found[unit_id] = Evidence(
+            unit_id=unit_id,
+            row=rows.get(unit_id),
+            lease=lease if isinstance(lease, Lease) else None,
+            journal=journal,
+            left_to=lease if isinstance(lease, LeftTo) else None,
+        )
     return found
 
 

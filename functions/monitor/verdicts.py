@@ -219,7 +219,9 @@ def _late(case: Case, now: datetime, skew: timedelta) -> Iterator[Finding]:
     grace = timedelta(seconds=case.job.start_grace_s if case.job else _START_GRACE_S)
     resumed_at = case.control.running_since(now) if case.control else None
     start_by = max(run_at, case.roles_back_at or run_at, resumed_at or run_at) + grace
-    if not case.began and not live and now > start_by + skew:
+    left_to = case.evidence.left_to
+    handed_over = left_to is not None and now <= left_to.until + skew  # idle, and no one else's to take
+    if not case.began and not live and not handed_over and now > start_by + skew:
         detail = f"due at {to_text(run_at)}; no attempt began and nothing holds its lock"
         if not isinstance(case.evidence.row, Row):
             detail += "; its row cannot be read"

@@ -213,17 +213,19 @@ class Leases:
         """Those that are held and can be read, by lock.  Consistent."""
         return {lock: found for lock, found in self.look(locks).items() if isinstance(found, Lease)}
 
-    def look(self, locks: list[str]) -> dict[str, Lease | BadLeaseError]:
-        """Those that are held, by lock.  Consistent.  One that cannot be read is its error, and hides no other."""
+    def look(self, locks: list[str]) -> dict[str, Lease | LeftTo | BadLeaseError]:
+        """Those that are held, or left to a unit, by lock.  Consistent.  One that cannot be read is its error, and
+        hides no other.
+        """
         found = self._database.get_many({LEASES.name: [{"lease_key": lock} for lock in sorted(set(locks))]})
-        seen: dict[str, Lease | BadLeaseError] = {}
+        seen: dict[str, Lease | LeftTo | BadLeaseError] = {}
         for item in found[LEASES.name]:
             try:
                 state = _state(item)
             except BadLeaseError as error:
                 seen[item["lease_key"]] = error
             else:
-                if isinstance(state, Lease):
+                if state is not None:
                     seen[state.lock] = state
         return seen
 

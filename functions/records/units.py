@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from functions.records.entries import Journal
 from functions.records.inventory import BadRowError, Row
-from functions.records.leases import BadLeaseError, Lease
+from functions.records.leases import BadLeaseError, Lease, LeftTo
 from functions.records.states import State, UnitState, state_of
 from functions.records.stores import Stores
 
@@ -78,7 +78,7 @@ def read_units(stores: Stores, unit_ids: Iterable[str], lock_of: LockOf) -> Iter
 
 
 def _together(
-    unit_id: str, row: Row | BadRowError | None, lease: Lease | BadLeaseError | None, journal: Journal
+    unit_id: str, row: Row | BadRowError | None, lease: Lease | LeftTo | BadLeaseError | None, journal: Journal
 ) -> UnitRecords:
     return UnitRecords(
         unit_id=unit_id,

@@ -10,7 +10,7 @@ import pytest
 from functions.records.controls import Control, Pause
 from functions.records.database import Change, Database, Item, Key, Update, Write
 from functions.records.entries import Duplicate, Outcome, Review, Stale, Verdict
-from functions.records.leases import Lease
+from functions.records.leases import Lease, LeftTo
 from functions.records.tables import INVENTORY
 from functions.schedules.definitions import BadDefinition
 from tests.support.databases import Passing
@@ -107,6 +107,22 @@ def test_a_unit_that_waits_behind_the_live_lease_of_another_has_not_failed_to_st
     world.take(holder, "12:00:01", seconds=3_600)
     world.look_each_minute("12:01", "12:29")
     assert world.receiver.got == []
+
+
+@pytest.mark.parametrize("waits_longest", [T, unit("other", "11:00")])
+def test_a_lock_that_is_free_and_kept_for_who_waits_longest_has_let_nobody_down_until_then(waits_longest: str):
+    """A waiter looks every quarter of an hour: the holder may well end just after it looked."""
+    world = world_with_unit()
+    holder = world.row(HOURLY, NOON, NOON, unit_id="hourly@key:big", origin="manual")
+    lease = world.take(holder, "12:00:01", seconds=600)
+    left_to = LeftTo(lock=lease.lock, unit_id=waits_longest, until=at("12:20"), since=NOON)
+    assert world.stores.leases.note(lease, left_to, stop=None)
+    world.look_each_minute("12:01", "12:07")
+    world.end(lease, "12:08")
+    world.look_each_minute("12:08", "12:20")
+    assert world.receiver.got == []
+    world.look_each_minute("12:21", "12:21")
+    assert world.receiver.opened == [("not_started", T)]
 
 
 def test_a_paused_job_is_not_told_to_be_late():
