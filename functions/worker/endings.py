@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from functions.kit.clock import Clock
 from functions.kit.instants import EPOCH
 from functions.kit.logging import get_logger
+from functions.records.bounds import bounded
 from functions.records.completions import Ended
 from functions.records.controls import Control
 from functions.records.effects import DONE as RECORD_DONE
@@ -123,17 +124,14 @@ class Endings:
         return self._end(unit, completion, Acknowledge())
 
     def stopped(self, unit: Unit, ran: Ran, started: datetime) -> Reply:
-        """Ended for a later unit of its job."""
+        """Ended for a later unit of its job; as failed where a call's outcome is unknown, so that a person looks."""
         attempts = (*unit.journal.attempts, self._attempt(unit, ran, started))
-        completion = self._completion(
-            unit,
-            Outcome.CANCELLED,
-            attempts,
-            self._effects(unit, ran),
-            CANCEL_RUNNING,
-            started=started,
-            owner=unit.lease.owner,
-        )
+        effects = self._effects(unit, ran)
+        unknown = ", ".join(effect.label for effect in effects if effect.state == UNKNOWN)
+        outcome, reason = Outcome.CANCELLED, CANCEL_RUNNING
+        if unknown:
+            outcome, reason = Outcome.FAILED, bounded(f"{CANCEL_RUNNING}, and the outcome of {unknown} is unknown")
+        completion = self._completion(unit, outcome, attempts, effects, reason, started=started, owner=unit.lease.owner)
         return self._end(unit, completion, Acknowledge())
 
     def unstarted(self, seen: Seen, holder: Lease, conclusion: Conclude) -> bool:

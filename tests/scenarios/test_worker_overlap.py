@@ -283,7 +283,7 @@ def test_a_unit_that_will_only_be_ended_has_its_turn_like_any_other() -> None:
         world.due("gone", lock="ledger")
         world.deliver()
 
-    world.stores.ended_jobs.note([EndedJob(job="gone", at=SLOT, reason="deleted", generation=1)])
+    world.stores.ended_jobs.note([EndedJob(job="gone", at=SLOT, reason="deleted", generation=1, noted_at=SLOT)])
     world.due("export")
     world.deliver()
     left_to = world.lease("ledger")
@@ -529,6 +529,28 @@ def test_an_earlier_unit_learns_at_its_next_call_that_it_is_to_end_and_the_later
     world.settle()
     assert ran == [CHARGE, SECOND]
     assert ended(world, SECOND) == (Outcome.SUCCEEDED, None)
+
+
+def test_a_run_that_is_ended_over_a_call_of_which_nobody_knows_has_failed_and_a_person_is_told() -> None:
+    """Nothing would come back to it: the later unit has the lock, and its own effects."""
+    world = replacing()
+
+    def no_answer(**_: Any) -> None:
+        raise TimeoutError
+
+    def comes(run: Run) -> None:
+        with suppress(TimeoutError):
+            run.effect("before", no_answer, repeatable=False)
+        the_second_comes(world)(run)
+        beat(run)
+        run.progress(1)
+
+    while_the_first_runs(world, comes)
+    world.due()
+    world.deliver()
+    assert ended(world, CHARGE) == (Outcome.FAILED, "cancel_running, and the outcome of before is unknown")
+    world.settle()
+    assert ended(world, SECOND)[0] is Outcome.SUCCEEDED
 
 
 def test_a_job_that_swallows_the_word_ends_as_cancelled_all_the_same() -> None:
