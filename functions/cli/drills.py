@@ -172,7 +172,10 @@ _resolved = _Milestone(
 
 
 class _Drill:
-    """One unit of a drill, from its making to its result.  Raises DrillRefusedError for what must not be drilled."""
+    """One unit of a drill, from its making to its result.
+
+    Raises DrillRefusedError for what must not be drilled, ReceiverSilentError where it could not be counted.
+    """
 
     def __init__(self, stage: Stage, job: Job, report: Report) -> None:
         if not job.drill:
@@ -186,6 +189,7 @@ class _Drill:
         self.job = job
         self.report = report
         self.row = self._new_row(job)
+        self._receiver.entries(self.row.unit_id)  # what cannot be counted is not begun
 
     def _new_row(self, job: Job) -> Row:
         now = self._stage.clock.now().replace(microsecond=0)

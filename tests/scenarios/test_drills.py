@@ -21,13 +21,13 @@ from functions.cli.drills import DrillRefusedError, DrillResult
 from functions.cli.requests import RefusedRequestError
 from functions.jobs.examples import charge, triage
 from functions.jobs.examples.receiver import address
-from functions.local.receiver import Receiver
+from functions.local.receiver import Receiver, ReceiverSilentError
 from functions.monitor.judge import Monitor
 from functions.monitor.messages import for_programs
 from functions.monitor.settings import MonitorSettings
 from functions.records.inventory import from_item
 from functions.records.stores import Stores
-from functions.records.tables import INVENTORY
+from functions.records.tables import CONTROLS, INVENTORY
 from functions.schedules.model import Job
 from functions.sdk import Run
 from tests.support.http import request
@@ -277,3 +277,21 @@ def test_a_stage_without_a_receiver_and_a_job_that_is_not_there_are_refused(
         drills.duplicate(blind, "charge", print)
     with pytest.raises(RefusedRequestError, match="did you mean charge"):
         drills.duplicate(installation.stage, "chrage", print)
+
+
+@pytest.mark.parametrize(
+    ("place", "says"),
+    [("http://127.0.0.1:9", "cannot be read"), ("{receiver}/elsewhere", "HTTP 404")],
+    ids=["nobody-listens", "no-receiver"],
+)
+def test_a_drill_that_could_not_be_counted_is_not_begun(
+    installed: Callable[..., Installation], place: str, says: str
+) -> None:
+    installation = installed()
+    world, url = installation.world, place.format(receiver=installation.receiver.url)
+    blind = a_stage(world.stores, world.definitions, installation.clock, receiver=url)
+    for drill in (drills.silence, drills.duplicate):
+        with pytest.raises(ReceiverSilentError, match=says):
+            drill(blind, "charge", print)
+    assert list(world.database.scan(INVENTORY.name)) == []
+    assert list(world.database.scan(CONTROLS.name)) == []

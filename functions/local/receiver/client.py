@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import urllib.error
 import urllib.request
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlencode
 
+from functions.kit.errors import FinalError
 from functions.kit.function_url import addressed, is_function_url
 from functions.kit.instants import from_text, to_text_ms
 from functions.local import processes
@@ -17,6 +19,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 TIMEOUT_S = 10.0
+
+
+class ReceiverSilentError(FinalError):
+    """The receiver's log cannot be read: nothing is known of what reached it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +79,7 @@ class LogEntry:
 
 @dataclass(frozen=True, kw_only=True)
 class ReceiverLog:
-    """Reads a receiver's log.  Raises OSError (urllib's URLError) when there is none at the URL."""
+    """Reads a receiver's log.  Raises ReceiverSilentError where that cannot be had."""
 
     url: str
 
@@ -85,8 +91,18 @@ class ReceiverLog:
         # No proxy for a receiver on this machine, whatever the environment says of others.
         proxies = [] if is_function_url(self.url) else [urllib.request.ProxyHandler({})]
         request = urllib.request.Request(url, headers=headers)  # noqa: S310 - the installation's
-        with urllib.request.build_opener(*proxies).open(request, timeout=TIMEOUT_S) as answer:
-            return [LogEntry.from_json(entry) for entry in json.load(answer)]
+        try:
+            with urllib.request.build_opener(*proxies).open(request, timeout=TIMEOUT_S) as answer:
+                return [LogEntry.from_json(entry) for entry in json.load(answer)]
+        except urllib.error.HTTPError as refused:
+            refused.close()
+            raise ReceiverSilentError(
+                f"the receiver does not show its log (HTTP {refused.code}): is it the stage's, and may you call it?"
+            ) from None
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise ReceiverSilentError(
+                f"the receiver's log cannot be read ({type(error).__name__}): is it there, and is it a receiver?"
+            ) from error
 
     def effects(self, unit_id: str, since: datetime | None = None) -> int:
         """How many effects of a unit were applied; repetitions that were absorbed do not count."""
