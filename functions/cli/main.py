@@ -38,6 +38,7 @@ COMMANDS = {
     "reconcile": "reconcile",
     "audit": "audit",
     "diff": "diff",
+    "policy": "policy",
     "cost": "cost",
     "drill": "drill",
 }

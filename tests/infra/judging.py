@@ -39,6 +39,7 @@ class Request:
 
     `key` is the item's partition key as `dynamodb:LeadingKeys` tells it, empty where the request tells none.
     `context` are other condition keys; that the call comes by TLS is one of every request, unless it says otherwise.
+    `account` is whose the resource is.
     """
 
     principal: str
@@ -46,6 +47,7 @@ class Request:
     resource: str
     key: str = ""
     context: tuple[tuple[str, str], ...] = ()
+    account: str = ACCOUNT
 
     def as_document(self) -> dict[str, Any]:
         context: dict[str, Any] = {"aws:SecureTransport": "true", **dict(self.context)}
@@ -53,7 +55,7 @@ class Request:
             context["dynamodb:LeadingKeys"] = [self.key]
         return {
             "principal": self.principal,
-            "account": ACCOUNT,
+            "account": self.account,
             "action": self.action,
             "resource": self.resource,
             "context": context,

@@ -28,7 +28,8 @@ Parameters = Mapping[str, Any]
 
 @dataclass(frozen=True, order=True, kw_only=True)
 class Call:
-    """`resource` is a table, `table/index`, `table/stream`, a queue or a topic, by its name in this project.
+    """`resource` is a table, `table/index`, `table/stream`, a queue, a topic or the parameters below a path, by its
+    name in this project.
 
     `key` is a heartbeat's source, empty for all else.
     """
@@ -80,6 +81,8 @@ class Resources:
             return f"topic {self._own(params['TopicArn'].rpartition(':')[2])}"
         if "StreamArn" in params:
             return f"{self._own(params['StreamArn'].split('/')[1])}/stream"
+        if "Path" in params:
+            return f"parameters {params['Path']}"
         return "the shard of an iterator" if "ShardIterator" in params else "*"
 
     def _key(self, params: Parameters) -> str:

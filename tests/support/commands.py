@@ -51,8 +51,11 @@ def runner(capsys: pytest.CaptureFixture[str]) -> Run:
 
 
 @contextmanager
-def installed_at(folder: Path, endpoint: str, jobs: str, **settings: str) -> Generator[Path]:
-    """A project whose stage has tables, settings and definitions; no role runs."""
+def installed_at(folder: Path, endpoint: str, jobs: str, *, local: bool = True, **settings: str) -> Generator[Path]:
+    """A project whose stage has tables, settings and definitions; no role runs.
+
+    One that is not local is found by its name, SPLITSHIFT_STAGE, as a stage in an account is.
+    """
     project = a_project(folder)
     project.write(jobs)
     stage = f"t{uuid.uuid4().hex[:10]}"
@@ -66,7 +69,8 @@ def installed_at(folder: Path, endpoint: str, jobs: str, **settings: str) -> Gen
         tables = {table.variable: names[table.name] for table in TABLES}
         parameters.write(aws.client("ssm"), stage, tables | LOCAL_SETTINGS | settings)
         write_definitions(project.compile().document, places.definitions)
-        places.save(installation)
+        if local:
+            places.save(installation)
         yield project.root
 
 
