@@ -43,6 +43,7 @@ AFTER_EFFECT = "after-effect"
 STEP_LABEL = "step "
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,62}", re.ASCII)
 _ITEM_SHOWN = 40
+_ITEM_ADVICE = "pass a text or number that names it"
 
 
 class Guard(Protocol):
@@ -71,16 +72,17 @@ def idempotency_key(unit_id: str, name: str, item: Any = None) -> str:
 
     Raises FinalError for an item whose text would not be the same in the next process.
     """
-    text = json.dumps([unit_id, name, item], sort_keys=True, default=_item_text)
+    try:
+        text = json.dumps([unit_id, name, item], sort_keys=True, default=_item_text)
+    except (TypeError, ValueError, RecursionError) as error:  # a cycle, keys that cannot be sorted
+        raise FinalError(f"this item makes no stable key: {_ITEM_ADVICE}") from error
     return base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).decode().rstrip("=")
 
 
 def _item_text(item: Any) -> str:
     if isinstance(item, (date, Decimal, UUID)):
         return str(item)
-    raise FinalError(
-        f"an item that is a {type(item).__name__} makes no stable key: pass a text or number that names it"
-    )
+    raise FinalError(f"an item that is a {type(item).__name__} makes no stable key: {_ITEM_ADVICE}")
 
 
 def _check(call: Callable[..., Any], entry: Call, arguments: Mapping[str, Any]) -> None:
@@ -114,6 +116,8 @@ class Calls:
         self._states: dict[str, EffectState] = {}
         self._lock = threading.Lock()
         self._closed = False
+        self._calling = 0
+        self._not_applied: list[NotApplied] = []  # by effects inside the call of another
         self.stopped: Stop | None = None
 
     @property
@@ -174,15 +178,27 @@ class Calls:
                 if self._closed:
                     raise LeaseGone("the attempt is over")
                 self._states[key] = state
-            result = call(idempotency_key=key, **arguments)
+                self._calling += 1
+            try:
+                result = call(idempotency_key=key, **arguments)
+            except NotApplied as error:
+                if any(error is inner for inner in self._not_applied):
+                    text = f"an effect inside of {entry.label} was not applied, which says nothing of {entry.label}"
+                    raise EffectUnknownError(text) from error
+                raise
+            finally:
+                with self._lock:
+                    self._calling -= 1
             self._tools.point(AFTER_EFFECT)
             return result
 
         try:
             result = self._once(prefix, layer, called)
-        except NotApplied:
+        except NotApplied as error:
             if not layer.in_doubt:
                 self._states.pop(key, None)
+            if self._calling:
+                self._not_applied.append(error)
             raise
         except Exception as error:
             # Without a call, too: its record may stand there, put by this attempt unheard, or by one before.

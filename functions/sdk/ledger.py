@@ -179,7 +179,7 @@ def payload_hash(arguments: Mapping[str, Any]) -> str | None:
     """
     try:
         text = json.dumps(arguments, sort_keys=True, default=_comparable)
-    except (TypeError, ValueError, RecursionError):
+    except Exception:  # noqa: BLE001 - an object of the job's own may raise anything
         return None
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 

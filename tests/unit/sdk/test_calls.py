@@ -301,6 +301,36 @@ def test_not_applied_leaves_no_trace_and_the_effect_may_be_called_again_at_once(
     assert attempt.effect("charge", receiver.charge, repeatable=False) == {"charged": 1}
 
 
+def test_not_applied_of_an_effect_inside_another_says_nothing_of_the_outer_one(unit: Unit, receiver: Receiver) -> None:
+    attempt = unit.attempt()
+
+    def refused(*, idempotency_key: str) -> None:
+        raise NotApplied("no")
+
+    def charges_and_mails(*, idempotency_key: str) -> None:
+        receiver.charge(idempotency_key=idempotency_key)
+        attempt.effect("mail", refused)
+
+    with pytest.raises(EffectUnknownError, match="an effect inside of charge was not applied"):
+        attempt.effect("charge", charges_and_mails, repeatable=False)
+
+    assert (unit.record.label, unit.record.status) == ("charge", "INPROGRESS")
+    assert states(attempt) == [("charge", "unknown")]
+
+
+def test_not_applied_may_be_one_and_the_same_error_for_all(unit: Unit) -> None:
+    attempt, error = unit.attempt(), NotApplied("no")
+
+    def refused(*, idempotency_key: str) -> None:
+        raise error
+
+    for item in range(2):
+        with pytest.raises(NotApplied):
+            attempt.effect("charge", refused, item=item)
+
+    assert unit.effects.of_unit(CHARGE) == []
+
+
 def test_not_applied_out_of_a_late_call_leaves_the_record_of_the_one_that_took_over(
     unit: Unit, receiver: Receiver
 ) -> None:
@@ -442,7 +472,9 @@ def test_an_item_that_is_a_date_a_decimal_or_a_uuid_is_its_text(item: Any) -> No
 
 
 @pytest.mark.parametrize(
-    "item", [object(), {1, 2}, b"x", lambda: 1, [object()]], ids=["object", "set", "bytes", "f", "in"]
+    "item",
+    [object(), {1, 2}, b"x", lambda: 1, [object()], {1: 1, "a": 2}, {(1, 2): 3}, NOT_KEPT["cycle"]],
+    ids=["object", "set", "bytes", "f", "in", "mixed keys", "odd key", "cycle"],
 )
 def test_an_item_whose_text_may_change_from_process_to_process_is_refused(
     unit: Unit, receiver: Receiver, item: Any

@@ -498,6 +498,7 @@ def test_arguments_that_cannot_be_compared_are_not_and_their_effect_is_made() ->
     assert payload_hash({}) != payload_hash({"x": None})
     assert payload_hash({"x": {(1, 2): 3}}) is None
     assert payload_hash({"x": NOT_KEPT["cycle"]}) is None
+    assert payload_hash({"x": NOT_KEPT["odd mapping"]}) is None
 
 
 def test_d04_two_effects_of_equal_arguments_have_records_of_their_own(stored_unit: Unit) -> None:
