@@ -14,7 +14,7 @@ from functions.cli.common import clock_of, counted, emit_json, json_option, pars
 from functions.cli.compiled import compiled_or_exit
 from functions.cli.finding import near
 from functions.cli.requests import parse_payload
-from functions.cli.trying import PRINT, REAL, RECEIVER, Called, Tried, try_job
+from functions.cli.trying import PRINT, REAL, RECEIVER, Called, Tried, as_json, try_job
 from functions.records.states import State
 from functions.schedules.definitions import parse
 from functions.schedules.rules import Refused, shown
@@ -145,9 +145,6 @@ def _document(tried: Tried) -> dict[str, Any]:
         "state": str(ended.state),
         "reason": ended.reason,
         "result": ended.result,
-        "effects": [
-            {"effect": one.label, "key": one.key, "arguments": json.loads(json.dumps(one.arguments, default=repr))}
-            for one in tried.called
-        ],
+        "effects": [{"effect": one.label, "key": one.key, "arguments": as_json(one.arguments)} for one in tried.called],
         "receiver": dict(tried.receiver),
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import tempfile
@@ -47,6 +48,11 @@ class Tried:
     ended: Ended
     called: tuple[Called, ...]
     receiver: Mapping[str, int]
+
+
+def as_json(arguments: Mapping[str, Any]) -> Any:
+    """What a call takes may be no JSON, such as an instant or a client: then as Python shows it."""
+    return json.loads(json.dumps(dict(arguments), default=repr))
 
 
 class NoAnswer(dict[str, Any]):
@@ -127,7 +133,7 @@ def _instead(effects: str, receiver: Receiver | None) -> Instead | None:
             "POST",
             f"{receiver.url}/effects/{name}",
             headers={},
-            document=None if over_http else dict(arguments),
+            document=None if over_http else as_json(arguments),
             body=arguments["body"] if over_http else None,
             token=0,
             timeout=_TIMEOUT_S,

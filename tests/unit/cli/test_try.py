@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import logging
 import os
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -81,6 +82,19 @@ def test_calls_that_speak_no_http_are_sent_to_that_receiver_too(run: Command, mo
     assert document["result"]["name"] == "mail"
     assert document["receiver"] == {"mail": 1}
     assert [(one["effect"], one["arguments"]) for one in document["effects"]] == [("mail[ann]", {"to": "ann"})]
+
+
+@pytest.mark.parametrize("effects", ["print", "receiver"])
+def test_what_a_call_takes_need_not_be_json(run: Command, monkeypatch: pytest.MonkeyPatch, effects: str) -> None:
+    def main(run: Run) -> None:
+        run.effect("mail", lambda **_: None, repeatable=True, at=datetime(2026, 11, 29, tzinfo=UTC), raw=b"x")
+
+    monkeypatch.setattr(charge, "main", main)
+    ran = run("try", "charge", "--effects", effects, "--json")
+
+    assert ran.code == 0, ran.err
+    [effect] = ran.document["effects"]
+    assert effect["arguments"]["raw"] == "b'x'"
 
 
 def test_real_effects_are_called_after_a_yes(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
