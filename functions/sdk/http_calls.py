@@ -30,7 +30,7 @@ from urllib3.util import Url, parse_url
 from functions.kit.errors import FinalError
 from functions.kit.function_url import NotSignedError, addressed
 from functions.sdk.errors import EffectUnknownError, NotApplied
-from functions.sdk.results import MAX_RESULT_BYTES
+from functions.sdk.results import MAX_RESULT_BYTES, kept
 
 if TYPE_CHECKING:
     from urllib3 import HTTPResponse
@@ -40,6 +40,7 @@ TOKEN_HEADER = "X-Fencing-Token"  # noqa: S105 - the name of a header
 METHODS = ("POST", "PUT", "PATCH", "DELETE")
 _OURS = {KEY_HEADER.lower(), TOKEN_HEADER.lower()}
 _CHUNK = 65_536
+_MAX_BODY_BYTES = MAX_RESULT_BYTES - 100
 
 
 class RequestRefusedError(NotApplied):
@@ -144,7 +145,8 @@ def send(request: Request, key: str) -> dict[str, Any]:
         except (HTTPError, HTTPException, OSError) as error:
             what = "in time" if time.monotonic() >= until else f"({type(error).__name__})"
             raise EffectUnknownError(f"the receiver gave no answer {what}") from error
-        return _judged(answer.status, _body(answer, until))
+        # Bounded as it will be kept, so that the status is kept whatever comes with it.
+        return _judged(answer.status, kept(_body(answer, until), _MAX_BODY_BYTES))
 
 
 def _connected(where: Url, timeout: float, until: float) -> HTTPConnection:
@@ -196,12 +198,12 @@ def _body(answer: HTTPResponse, until: float) -> Any:
     """As much as is kept, and as comes in time: the status has said what happened, and stands without it."""
     read = b""
     try:
-        while len(read) <= MAX_RESULT_BYTES and (chunk := answer.read1(_CHUNK)):
+        while len(read) <= _MAX_BODY_BYTES and (chunk := answer.read1(_CHUNK)):
             read += chunk
     except HTTPError as error:
         return {"not_kept": f"the answer broke off ({type(error).__name__})"}
-    if len(read) > MAX_RESULT_BYTES or time.monotonic() >= until:
-        return {"not_kept": f"the answer is longer than {MAX_RESULT_BYTES} bytes, or did not end in time"}
+    if len(read) > _MAX_BODY_BYTES or time.monotonic() >= until:
+        return {"not_kept": f"the answer is longer than {_MAX_BODY_BYTES} bytes, or did not end in time"}
     text = read.decode(errors="replace")
     if "json" not in answer.headers.get("Content-Type", ""):
         return text

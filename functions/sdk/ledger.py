@@ -105,14 +105,14 @@ class LedgerLayer(BasePersistenceLayer):
             raise _already(found)
         if found.token >= self._claim.token:
             raise LeaseGone(f"effect {self.call.label} is in the hands of a later attempt")
-        if self.call.repeatable and self._is_known_again(found):
-            self.in_doubt = True
-            return
         word = self._claim.words.get((found.key, found.owner))
         if word is Verdict.DID_NOT_HAPPEN:
             return
         if word is Verdict.HAPPENED:
             self._found_done(found, None)
+        if self.call.repeatable and self._is_known_again(found):
+            self.in_doubt = True
+            return
         if self.call.find is None:
             raise HoldNeeded(found)
         self._ask(found, self.call.find)

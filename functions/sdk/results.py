@@ -14,25 +14,25 @@ class NotKeptError(FinalError):
     """A value that JSON cannot hold, or too large a one."""
 
 
-def kept(value: Any) -> Any:
+def kept(value: Any, most: int = MAX_RESULT_BYTES) -> Any:
     """The value as its JSON round trip; one that cannot be kept becomes `{"not_kept": why}`, never an error.
 
     An effect that was applied must not look failed because its answer is odd: bytes, NaN, a cycle, half a megabyte.
     """
     try:
-        return round_trip(value)
+        return round_trip(value, most)
     except NotKeptError as error:
         return {"not_kept": str(error)}
 
 
-def round_trip(value: Any) -> Any:
+def round_trip(value: Any, most: int = MAX_RESULT_BYTES) -> Any:
     """The value as it comes back from JSON.  Raises NotKeptError."""
     try:
         text = json.dumps(value, allow_nan=False)
     except Exception as error:  # a mapping of the job's own may raise anything
         raise NotKeptError(f"a {type(value).__name__} that JSON cannot hold") from error
-    if len(text) > MAX_RESULT_BYTES:
-        raise NotKeptError(f"{len(text)} bytes, more than {MAX_RESULT_BYTES}")
+    if len(text) > most:
+        raise NotKeptError(f"{len(text)} bytes, more than {most}")
     return json.loads(text)
 
 

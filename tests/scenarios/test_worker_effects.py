@@ -257,8 +257,10 @@ def test_d06_other_arguments_under_the_same_key_are_an_error_and_nothing_is_call
     assert completion.reason.startswith(EffectPayloadError.__name__)
 
 
-def test_d04_a_handler_that_is_renamed_between_two_attempts_sends_the_same_keys() -> None:
-    """The key is made of unit, name and item: of no function, module or argument."""
+def test_d04_a_handler_that_is_renamed_between_two_attempts_sends_the_same_keys(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The key is made of unit, name and item: of no function, module or argument, and of none of Lambda's names."""
     world = World()
 
     def mail(*, idempotency_key: str, amount: int) -> dict[str, Any]:
@@ -268,6 +270,7 @@ def test_d04_a_handler_that_is_renamed_between_two_attempts_sends_the_same_keys(
 
     @world.job
     def charge(run: Run):
+        monkeypatch.setenv("AWS_LAMBDA_FUNCTION_NAME", f"worker-{run.attempt}")
         run.effect("charge", world.receiver.charge if run.attempt == 1 else mail, repeatable=True, amount=7)
         run.effect("mail", mail if run.attempt == 1 else world.receiver.charge, repeatable=True, amount=7)
         if run.attempt == 1:

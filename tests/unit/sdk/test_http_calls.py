@@ -23,6 +23,15 @@ from tests.unit.sdk.attempts import LEASE_S, Unit
 
 DRIP_S = 0.05
 DRIPS = 60
+JSON = "application/json"
+SAYS = {
+    "big": (b"x" * (MAX_RESULT_BYTES + 1), JSON),
+    "just-too-long": (b"x" * (MAX_RESULT_BYTES - 3), "text/plain"),
+    "wide": (json.dumps("é" * (MAX_RESULT_BYTES // 3), ensure_ascii=False).encode(), JSON),
+    "nan": (b'{"n": NaN}', JSON),
+    "text": (b"thanks", "text/plain"),
+    "not-quite-json": (b"{", JSON),
+}
 
 
 class Seen(BaseHTTPRequestHandler):
@@ -39,12 +48,9 @@ class Seen(BaseHTTPRequestHandler):
                 self.server.let_go.wait(30)
             case ["hangs-up"]:
                 pass
-            case ["big"]:
-                self.say(200, b"x" * (MAX_RESULT_BYTES + 1))
-            case ["text"]:
-                self.say(200, b"thanks", kind="text/plain")
-            case ["not-quite-json"]:
-                self.say(200, b"{", kind="application/json")
+            case [path] if path in SAYS:
+                body, kind = SAYS[path]
+                self.say(200, body, kind=kind)
             case ["breaks-off"]:
                 self.say(201, b"{}", length=99)
             case ["drips-from-the-start"]:
@@ -65,7 +71,7 @@ class Seen(BaseHTTPRequestHandler):
 
     do_POST = do_PUT = answer  # noqa: N815 - the base class's names
 
-    def say(self, status: int, body: bytes, *, kind: str = "application/json", length: int | None = None) -> None:
+    def say(self, status: int, body: bytes, *, kind: str = JSON, length: int | None = None) -> None:
         self.send_response(status)
         self.send_header("Content-Type", kind)
         self.send_header("Location", "/status/200")
@@ -188,7 +194,7 @@ def test_an_answer_that_is_no_json_is_text(unit: Unit, server: Server, path: str
     assert unit.attempt().run.http("charge", "PUT", server.url(path), repeatable=True) == {"status": 200, "body": body}
 
 
-@pytest.mark.parametrize("path", ["big", "breaks-off"])
+@pytest.mark.parametrize("path", ["big", "breaks-off", "wide", "nan", "just-too-long"])
 def test_an_applied_effect_does_not_look_failed_because_its_answer_cannot_be_kept(
     unit: Unit, server: Server, path: str
 ) -> None:

@@ -342,6 +342,17 @@ def test_happened_is_recorded_as_done_without_a_call_or_a_result(stored_unit: Un
     assert len(receiver.calls) == 1
 
 
+def test_happened_holds_also_where_the_effect_has_become_repeatable_meanwhile(unit: Unit, receiver: Receiver) -> None:
+    """By a deployment while the person looked."""
+    first = left_unknown(unit, receiver, repeatable=False)
+    words = {(first.calls.key("charge"), first.owner): Verdict.HAPPENED}
+
+    assert unit.attempt(words).effect("charge", receiver.charge, repeatable=True) is None
+
+    assert len(receiver.calls) == 1
+    assert unit.record.status == "COMPLETED"
+
+
 @pytest.mark.parametrize("verdict", [Verdict.APPROVE, Verdict.REJECT, Verdict.ABANDON])
 def test_no_other_word_allows_a_call(unit: Unit, receiver: Receiver, verdict: Verdict) -> None:
     first = left_unknown(unit, receiver, repeatable=False)
