@@ -91,7 +91,12 @@ class Handler(BaseHTTPRequestHandler):
             self.close_connection = True
             self._send(problem(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"at most {MAX_BODY_BYTES} bytes"))
             return None
-        return self.rfile.read(int(length))
+        body = self.rfile.read(int(length))
+        if len(body) < int(length):
+            # Who sent it died over it: a part of a request is none, and under its key it would refuse the whole one.
+            self.close_connection = True
+            return None
+        return body
 
     def _send(self, answer: Answer) -> None:
         if answer.lost:

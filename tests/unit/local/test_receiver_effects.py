@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from http.client import RemoteDisconnected
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -160,6 +162,18 @@ def test_the_log_can_be_asked_for_one_unit_and_from_an_instant_on(receiver: str,
     assert log.effects(UNIT, clock.now()) == 1
     assert log.entries("somebody-else@2026-11-29T06:00:00Z") == []
     assert request(f"{receiver}/log?since=yesterday").status == 400
+
+
+def test_a_request_whose_sender_dies_over_it_is_not_applied_and_comes_again_under_its_key(receiver: str) -> None:
+    where = urlsplit(receiver)
+    with socket.create_connection((where.hostname, where.port), timeout=10) as sender:
+        head = f"POST /effects/charge HTTP/1.1\r\nHost: {where.netloc}\r\nIdempotency-Key: k1\r\nX-Unit-Id: {UNIT}\r\n"
+        sender.sendall(f"{head}Content-Length: 3\r\n\r\n1".encode())
+        sender.shutdown(socket.SHUT_WR)
+        assert sender.recv(100) == b""
+    assert statuses(receiver) == []
+    assert charge(receiver, "k1").status == 201
+    assert statuses(receiver) == ["applied"]
 
 
 def test_requests_that_are_none_of_ours_get_an_answer_that_says_so(receiver: str) -> None:
