@@ -1,7 +1,7 @@
 """A receiver's own log, row by row, however long the file is: when it applied something, and under which key.
 
-    CSV     a header that names its columns, then a row per line      key,time
-                                                                      9f2c41…,2026-11-30T06:39:02Z
+    CSV     a header that names its columns, then the rows, with      key,time
+            commas, semicolons or tabs between the cells              9f2c41…,2026-11-30T06:39:02Z
     JSONL   an object per line                                        {"key": "9f2c41…", "time": "2026-11-30T06:39:02Z"}
 
 A row that cannot be read is told by its line, and hides no other.
@@ -11,9 +11,12 @@ from __future__ import annotations
 
 import csv
 import json
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -61,7 +64,7 @@ def rows(path: Path, *, key: str = "key", time: str = "time") -> Iterator[Applie
     try:
         with path.open("rb") as file:
             lines = _lines(file)
-            columns = reader(lines, path, (key, time))
+            columns, lines = reader(lines, path, (key, time))
             for number, line in lines:
                 if isinstance(line, _BadRowError) or line.strip():
                     yield _row(number, line, columns, key, time)
@@ -117,7 +120,7 @@ def _instant(row: Mapping[str, Any], name: str) -> datetime:
         raise _BadRowError(f"its {name} is no time with an offset: write it like 2026-11-30T06:39:02Z") from None
 
 
-def _csv(lines: Lines, path: Path, wanted: tuple[str, ...]) -> Columns:
+def _csv(lines: Lines, path: Path, wanted: tuple[str, ...]) -> tuple[Columns, Lines]:
     header = next((line for _, line in lines), "")
     # A spreadsheet writes semicolons where the comma is for decimals.
     delimiter = next((one for one in _DELIMITERS if {*wanted} <= {*_names(header, one)}), _DELIMITERS[0])
@@ -128,7 +131,37 @@ def _csv(lines: Lines, path: Path, wanted: tuple[str, ...]) -> Columns:
             f"{path}: its first line names no column {' and no column '.join(missing)}: "
             "write a header, or say with --key-field and --time-field what they are called"
         )
-    return lambda line: dict(zip(names, _cells(line, delimiter), strict=False))
+    whole = partial(_is_whole, delimiter=delimiter, cells=len(names))
+    return lambda line: dict(zip(names, _cells(line, delimiter), strict=False)), _joined(lines, whole)
+
+
+def _is_whole(row: str, delimiter: str, cells: int) -> bool:
+    try:
+        return len(_cells(row, delimiter)) == cells
+    except _BadRowError:
+        return False
+
+
+def _joined(lines: Lines, is_whole: Callable[[str], bool]) -> Lines:
+    """A quoted cell may go over several lines, which are one row then; a quote that is never closed spoils its line
+    alone.
+    """
+    ahead: deque[tuple[int, str | _BadRowError]] = deque()
+    while first := ahead.popleft() if ahead else next(lines, None):
+        number, line = first
+        row, taken = line, 0
+        while isinstance(row, str) and row.count('"') % 2 and len(row) < LONGEST_LINE:
+            if taken == len(ahead):
+                ahead.extend(islice(lines, 1))
+            if taken == len(ahead) or isinstance(more := ahead[taken][1], _BadRowError):
+                break
+            row, taken = f"{row}\n{more}", taken + 1
+        if taken and isinstance(row, str) and is_whole(row):
+            yield number, row
+            for _ in range(taken):
+                ahead.popleft()
+        else:
+            yield number, line
 
 
 def _names(header: str | _BadRowError, delimiter: str) -> list[str]:
@@ -145,8 +178,8 @@ def _cells(line: str, delimiter: str) -> list[str]:
         raise _BadRowError(f"is no CSV: {error}") from None
 
 
-def _jsonl(lines: Lines, path: Path, wanted: tuple[str, ...]) -> Columns:
-    del lines, path, wanted
+def _jsonl(lines: Lines, path: Path, wanted: tuple[str, ...]) -> tuple[Columns, Lines]:
+    del path, wanted
 
     def columns(line: str) -> Mapping[str, Any]:
         try:
@@ -157,4 +190,4 @@ def _jsonl(lines: Lines, path: Path, wanted: tuple[str, ...]) -> Columns:
             raise _BadRowError("is no JSON object")
         return cast("dict[str, Any]", found)
 
-    return columns
+    return columns, lines

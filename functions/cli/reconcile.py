@@ -27,7 +27,7 @@ _KINDS = ("missing", "doubled", "unknown", "extra")
     required=True,
     metavar="FILE",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="What the receiver applied for this job: .csv with a header, or .jsonl; a line per row.",
+    help="What the receiver applied for this job: .csv with a header, or .jsonl.",
 )
 @click.option("--since", metavar="WHEN", default="24h", show_default=True, help="Calls from this time on.")
 @click.option("--until", metavar="WHEN", default="now", show_default=True, help="Calls up to this time.")

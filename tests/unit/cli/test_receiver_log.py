@@ -63,6 +63,21 @@ def test_rows_that_cannot_be_read_are_told_by_their_line_and_the_others_go_on(tm
     assert [row.line for row in found if isinstance(row, Applied)] == [3 + 2 * place for place in range(len(bad))]
 
 
+def test_a_cell_in_quotes_may_go_over_lines(tmp_path: Path) -> None:
+    over = '"one\r\n""two"", thr\u2028ee"'
+    content = f"note,key,time\r\n{over},k1,2026-11-29T06:39:02Z\r\nf\u2028our,k2,2026-11-29T06:39:02Z\r\n"
+    assert [*rows(a_log(tmp_path, content))] == [Applied(line=2, key="k1", at=AT), Applied(line=4, key="k2", at=AT)]
+
+
+@pytest.mark.parametrize("closed", ["", 'x"', '"'])
+def test_a_quote_that_belongs_nowhere_spoils_its_own_line_only(tmp_path: Path, closed: str) -> None:
+    good = "k1,2026-11-29T06:39:02Z\n"
+    path = a_log(tmp_path, f'key,time\n"k0,2026-11-29T06:39:02Z\n{good * 30}{closed}\n{good}')
+    found = [*rows(path)]
+    assert [row.line for row in found if isinstance(row, Applied)] == [*range(3, 33), 34]
+    assert [row.line for row in found if isinstance(row, BadRow)] == ([2, 33] if closed else [2])
+
+
 @pytest.mark.parametrize("line", ["", "nothing", "[1]", "7", '{"key": 7, "time": "2026-11-29T06:39:02Z"}', "[" * 9000])
 def test_lines_that_are_no_json_object_with_a_key_hide_no_other(tmp_path: Path, line: str) -> None:
     good = '{"key": "k1", "time": "2026-11-29T06:39:02Z"}'
