@@ -2,8 +2,8 @@
 
     python -m infra.restore --stage prod --at 2026-11-29T06:00:00Z
 
-DynamoDB restores into new tables, without stream, TTL, backups, protection and policy: they get all of that here.  The
-old tables stay as they are.  Functions go on with them until their stacks are deployed again.
+DynamoDB restores into new tables, without stream, TTL, backups, protection, tags and policy: they get all of that here.
+The old tables stay as they are.  Functions go on with them until their stacks are deployed again.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -25,6 +25,7 @@ from infra.naming import stream_parameter
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
+    from mypy_boto3_dynamodb.type_defs import TableDescriptionTypeDef
     from mypy_boto3_ssm import SSMClient
 
 _WAIT: Any = {"Delay": 20, "MaxAttempts": 720}  # a large table takes hours
@@ -43,7 +44,6 @@ def restore(dynamodb: DynamoDBClient, ssm: SSMClient, stage: str, at: datetime) 
     if not settings:
         raise NotRestoredError(f"there is no installation {stage} here: check --stage and the AWS environment")
     names = table_names(settings)
-    kept = settings.get("SPLITSHIFT_PROTECTED") == "true"
     restored = {table.name: f"splitshift-{stage}-{table.name}-{at:%Y%m%dT%H%M%SZ}" for table in TABLES}
     for table in TABLES:
         dynamodb.restore_table_to_point_in_time(
@@ -51,14 +51,18 @@ def restore(dynamodb: DynamoDBClient, ssm: SSMClient, stage: str, at: datetime) 
         )
     told: dict[str, str] = {}
     for table in TABLES:
-        told |= _finish(dynamodb, table, restored[table.name], kept=kept)
+        old = dynamodb.describe_table(TableName=names[table.name])["Table"]
+        told |= _finish(dynamodb, table, restored[table.name], old)
     for name, value in told.items():
         ssm.put_parameter(Name=f"{parameters.folder(stage)}/{name}", Value=value, Type="String", Overwrite=True)
     return {names[name]: new for name, new in restored.items()}
 
 
-def _finish(dynamodb: DynamoDBClient, table: Table, name: str, *, kept: bool) -> dict[str, str]:
-    """What a restored table lacks; the parameters that name it."""
+def _finish(dynamodb: DynamoDBClient, table: Table, name: str, old: TableDescriptionTypeDef) -> dict[str, str]:
+    """What a restored table lacks, by its definition here and as the old one has it; the parameters that name it.
+
+    https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_RestoreTableToPointInTime.html lists it.
+    """
     told = {parameters.parameter(table.variable): name}
     _active(dynamodb, name)
     if table.stream:
@@ -74,12 +78,21 @@ def _finish(dynamodb: DynamoDBClient, table: Table, name: str, *, kept: bool) ->
     dynamodb.update_continuous_backups(
         TableName=name, PointInTimeRecoverySpecification={"PointInTimeRecoveryEnabled": True}
     )
+    arn = dynamodb.describe_table(TableName=name)["Table"].get("TableArn", "")
+    _tag(dynamodb, old.get("TableArn", ""), arn)
     if table is COMPLETIONS:
-        arn = dynamodb.describe_table(TableName=name)["Table"].get("TableArn", "")
         dynamodb.put_resource_policy(ResourceArn=arn, Policy=json.dumps(_append_only()))
-    if kept:
+    if old.get("DeletionProtectionEnabled"):
         dynamodb.update_table(TableName=name, DeletionProtectionEnabled=True)
     return told
+
+
+def _tag(dynamodb: DynamoDBClient, old: str, new: str) -> None:
+    pages = dynamodb.get_paginator("list_tags_of_resource").paginate(ResourceArn=old)
+    # Those of AWS itself name the stack that made the table: they are not ours to give.
+    tags = [tag for page in pages for tag in page["Tags"] if not tag["Key"].startswith("aws:")]
+    if tags:
+        dynamodb.tag_resource(ResourceArn=new, Tags=tags)
 
 
 def _active(dynamodb: DynamoDBClient, name: str) -> None:
@@ -100,13 +113,21 @@ def _append_only() -> dict[str, Any]:
 _AT = "an instant such as 2026-11-29T06:00:00Z, within the last 35 days"
 
 
+def _instant(text: str) -> datetime:
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        at = None
+    if at is None or at.tzinfo is None:
+        raise argparse.ArgumentTypeError(f"{text} is none: write {_AT}")
+    return at.astimezone(UTC)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--stage", required=True, help="whose tables: a stage in the account of the credentials")
-    parser.add_argument("--at", required=True, type=datetime.fromisoformat, help=_AT)
+    parser.add_argument("--at", required=True, type=_instant, help=_AT)
     options = parser.parse_args()
-    if options.at.tzinfo is None:
-        parser.error("--at: write an instant with its offset, such as 2026-11-29T06:00:00Z")
     try:
         made = restore(aws.client("dynamodb"), aws.client("ssm"), options.stage, options.at)
     except (BotoCoreError, ClientError, NotRestoredError) as error:
