@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import logging
 import os
@@ -78,6 +79,7 @@ class Redirected(Calls):
         label = name if item is None else f"{name}[{item}]"
         answers: list[Any] = []
 
+        @functools.wraps(call)  # by which is known what it takes
         def called(*, idempotency_key: str, **_: Any) -> Any:
             self._tell(Called(label=label, key=idempotency_key, arguments=arguments))
             if self._instead is None:

@@ -433,7 +433,7 @@ def test_a_word_about_one_effect_says_nothing_about_another_that_the_same_attemp
     assert len(world.receiver.calls) == 3, "the first effect once more, and the second one not"
 
 
-@pytest.mark.parametrize("does", ["wraps", "swallows"])
+@pytest.mark.parametrize("does", ["wraps", "swallows", "groups"])
 def test_a_job_that_catches_what_it_is_told_still_waits_for_the_person(does: str) -> None:
     world = doubtful()
     inner = world.handlers.functions["charge"]
@@ -445,6 +445,8 @@ def test_a_job_that_catches_what_it_is_told_still_waits_for_the_person(does: str
         except BaseException as error:  # what a careless job does
             if does == "wraps" or run.attempt == 1:
                 raise ValueError("wrapped") from error
+            if does == "groups":  # as asyncio.TaskGroup does
+                raise BaseExceptionGroup("tasks", [error]) from None
             return {"fine": True}
 
     world.settle()

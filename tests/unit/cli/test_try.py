@@ -97,6 +97,19 @@ def test_what_a_call_takes_need_not_be_json(run: Command, monkeypatch: pytest.Mo
     assert effect["arguments"]["raw"] == "b'x'"
 
 
+def test_a_call_that_cannot_take_its_arguments_is_found_though_nothing_is_sent(
+    run: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def send(*, idempotency_key: str, order: str) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr(charge, "main", lambda run: run.effect("mail", send, repeatable=True, ordr="o1"))
+    ran = run("try", "charge", "--json")
+
+    assert ran.code == 1
+    assert "effect mail cannot be called" in ran.document["reason"]
+
+
 def test_real_effects_are_called_after_a_yes(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     with Receiver() as receiver:
         monkeypatch.setenv(URL, receiver.url)
