@@ -97,7 +97,7 @@ class Endings:
 
     def concluded(self, unit: Unit, conclusion: Conclude) -> Reply:
         """The unit ends without running."""
-        effects = self._from_ledger(unit) if unit.journal.attempts or unit.journal.holds else ()
+        effects = self._from_ledger(unit) if unit.started else ()
         attempts, owner = unit.journal.attempts, unit.lease.owner
         completion = self._completion(unit, conclusion.outcome, attempts, effects, conclusion.reason, owner=owner)
         return self._end(unit, completion, Acknowledge())
@@ -242,7 +242,7 @@ class Endings:
 
     def _effects(self, unit: Unit, ran: Ran) -> tuple[EffectState, ...]:
         """On a first attempt what it did is all there is; later the ledger also knows what earlier ones left behind."""
-        first = not unit.journal.attempts and not unit.journal.holds and unit.row.effects_of is None
+        first = not unit.started and unit.row.effects_of is None
         return ran.effects if first else self._from_ledger(unit)
 
     def _from_ledger(self, unit: Unit) -> tuple[EffectState, ...]:

@@ -163,6 +163,7 @@ def test_a_first_attempt_lists_what_it_did_without_reading_the_ledger_and_a_late
     for journal, labels in [
         (Journal(unit_id=CHARGE), [("a", "done")]),
         (Journal(unit_id=CHARGE, attempts=(earlier,)), [("left", "unknown"), ("a", "done")]),
+        (Journal(unit_id=CHARGE, unreadable=("attempt#dead",)), [("left", "unknown"), ("a", "done")]),
     ]:
         attempted = Attempted(journal)
         ledger = attempted.world.stores.effects
