@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -236,6 +237,30 @@ def test_a_waiter_is_noted_only_with_the_holder_and_the_waiter_that_were_seen(st
     stores.leases.free(mine, now=after(30))
     assert not stores.leases.note(mine, second, stop=unit(2)), "the holder is another, or nobody"
     assert stores.leases.read(LOCK) == first
+
+
+def test_a_waiter_that_gives_up_its_place_leaves_the_lock_to_nobody(database: Guarded, stores: Stores) -> None:
+    mine = taken(stores.leases, "a")
+    first, second = (LeftTo(lock=LOCK, unit_id=unit(n), until=after(90), since=after(n)) for n in (1, 2))
+    assert stores.leases.note(mine, first, stop=None)
+    noted = replace(mine, next=first)
+    assert not stores.leases.note(replace(noted, token=1), None, stop=None), "the holder is another by now"
+    assert stores.leases.note(noted, None, stop=None)
+    assert "next" not in item_of(database)
+
+    assert stores.leases.note(mine, second, stop=None)
+    assert not stores.leases.note(noted, None, stop=None), "another was noted meanwhile, and stays"
+    assert item_of(database)["next"]["unit"] == unit(2)
+
+
+def test_a_lock_is_looked_at_with_its_holder_or_who_it_is_left_to(stores: Stores) -> None:
+    mine = taken(stores.leases, "a")
+    waiter = LeftTo(lock=LOCK, unit_id=unit(1), until=after(90), since=after(1))
+    stores.leases.note(mine, waiter, stop=None)
+    assert stores.leases.look([LOCK])[LOCK] == replace(mine, next=waiter)
+    stores.leases.free(mine, now=after(30))
+    assert stores.leases.look([LOCK]) == {LOCK: waiter}
+    assert stores.leases.read_many([LOCK]) == {}, "held are those alone that somebody owns"
 
 
 def test_who_takes_over_from_the_dead_leaves_the_one_that_waits_longest_its_place_and_no_word_to_stop(
