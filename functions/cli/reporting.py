@@ -22,6 +22,7 @@ from functions.cli.listing import (
     judged,
     open_units,
     overdue,
+    slots_with_records,
     zone_of,
 )
 from functions.cli.stage import Stage
@@ -84,7 +85,7 @@ def report(stage: Stage, window: Window) -> Report:
     version, jobs, now = stage.definitions.version, stage.definitions.jobs, stage.clock.now()
     named = by_slots(jobs, window, schedulers, version, now)
     others = {first_of(unit_id) for unit_id in ended_units(stage, jobs, window) | open_units(stage)}
-    found = _last_of_each(stage, named.units | others)
+    found = _last_of_each(stage, slots_with_records(stage, named) | others)
     found = {first: listed for first, listed in found.items() if _counts(first, listed, named, window)}
     recorded = {state.versions[0][0] for state in schedulers.known if state.versions}
     doubt = NO_SCHEDULER if not recorded else OTHER_DEFINITIONS if recorded != {version} else None

@@ -6,11 +6,12 @@ goes beyond its day in UTC, and no slot between two rows is left out: the row be
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from functions.kit.instants import EPOCH
 from functions.records.inventory import BY_SCHEDULE, Inventory, Row
 from functions.records.unit_id import BadUnitIdError, UnitId, parse_unit_id
 from functions.schedules.definitions import Definitions, Job
@@ -19,55 +20,62 @@ from functions.schedules.slots import between
 _SECOND = timedelta(seconds=1)
 _AT_ONCE = 100
 
-_Place = tuple[str, str | None]
+_Day = tuple[str, str | None, datetime]
 
 
 def covering(inventory: Inventory, definitions: Definitions, unit_ids: Iterable[str]) -> dict[str, Row]:
-    """For units that have no row: what that in whose range they lie says of them.  Consistent; others are not there."""
+    """For units that have no row: what that in whose range they lie says of them.  Consistent; others are not there.
+
+    Of a day's slots each is read at most once, however many of them are asked for.
+    """
     found: dict[str, Row] = {}
-    last: dict[_Place, Row] = {}
-    for unit in sorted(_scheduled(unit_ids), key=_slot):
-        job = definitions.jobs.get(unit.job)
-        if job is None or unit.slot is None:
+    for (name, _, midnight), units in _by_day(unit_ids).items():
+        job = definitions.jobs.get(name)
+        if job is None:
             continue
-        place = unit.job, unit.partition
-        known = last.get(place)
-        if known is None or not known.covers(unit.slot):
-            known = _before(inventory, job, unit)
-        if known is not None and known.covers(unit.slot):
-            last[place] = known
-            found[str(unit)] = replace(known, unit_id=str(unit), slot=unit.slot, until=None)
+        for unit, slot, row in _with_row_before(inventory, job, midnight, units):
+            if row is not None and row.covers(slot):
+                found[str(unit)] = replace(row, unit_id=str(unit), slot=slot, until=None)
     return found
 
 
-def _slot(unit: UnitId) -> datetime:
-    return unit.slot or EPOCH
-
-
-def _scheduled(unit_ids: Iterable[str]) -> list[UnitId]:
-    units: list[UnitId] = []
+def _by_day(unit_ids: Iterable[str]) -> dict[_Day, dict[datetime, UnitId]]:
+    """Units by schedule, by the day that they and their ranges lie in."""
+    days: defaultdict[_Day, dict[datetime, UnitId]] = defaultdict(dict)
     for unit_id in unit_ids:
         try:
             unit = parse_unit_id(unit_id)
         except BadUnitIdError:
             continue
-        if unit == UnitId(job=unit.job, partition=unit.partition, slot=unit.slot):
-            units.append(unit)
-    return units
+        if unit.slot is not None and unit == UnitId(job=unit.job, partition=unit.partition, slot=unit.slot):
+            midnight = unit.slot.replace(hour=0, minute=0, second=0, microsecond=0)
+            days[unit.job, unit.partition, midnight][unit.slot] = unit
+    return days
 
 
-def _before(inventory: Inventory, job: Job, unit: UnitId) -> Row | None:
-    """The last row by schedule that stands before the slot on its day."""
-    if unit.slot is None:
-        return None
-    midnight = unit.slot.replace(hour=0, minute=0, second=0, microsecond=0)
-    earlier = [slot.instant for slot in between(job, midnight - _SECOND, unit.slot - _SECOND)]
-    while earlier:
-        names = [str(UnitId(job=unit.job, partition=unit.partition, slot=instant)) for instant in earlier[-_AT_ONCE:]]
-        rows = inventory.read_many(names)
-        for row in (rows[name] for name in reversed(names) if name in rows):
-            if isinstance(row, Row) and row.origin not in BY_SCHEDULE:
-                continue  # a slot of the range that a person asked for
-            return row if isinstance(row, Row) else None
-        earlier = earlier[:-_AT_ONCE]
-    return None
+def _with_row_before(
+    inventory: Inventory, job: Job, midnight: datetime, units: Mapping[datetime, UnitId]
+) -> Iterator[tuple[UnitId, datetime, Row | None]]:
+    """Each with the last row by schedule before its slot on its day: the same one for all slots up to the next row."""
+    asked = sorted(units)
+    earlier = [slot.instant for slot in between(job, midnight - _SECOND, asked[-1] - _SECOND)]
+    while asked:
+        earlier = earlier[: bisect_left(earlier, asked[-1])]
+        at, row = _last(inventory, units[asked[-1]], earlier)
+        while asked and (at is None or asked[-1] > at):
+            slot = asked.pop()
+            yield units[slot], slot, row
+
+
+def _last(inventory: Inventory, unit: UnitId, slots: list[datetime]) -> tuple[datetime | None, Row | None]:
+    """The last of the slots that has a row by schedule, and that row, None where it cannot be read."""
+    for end in range(len(slots), 0, -_AT_ONCE):
+        names = {str(replace(unit, slot=slot)): slot for slot in slots[max(0, end - _AT_ONCE) : end]}
+        rows = inventory.read_many(list(names))
+        for name in (name for name in reversed(names) if name in rows):
+            row = rows[name]
+            if not isinstance(row, Row):
+                return names[name], None
+            if row.origin in BY_SCHEDULE:  # others are slots of the range that a person asked for
+                return names[name], row
+    return None, None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -16,13 +16,17 @@ from functions.cli.listing import Listed, Window, is_problem, list_units, open_u
 from functions.cli.report import document, tell
 from functions.cli.reporting import NO_SCHEDULER, OTHER_DEFINITIONS, Report, report
 from functions.cli.retries import retry
+from functions.records.database import Find, Item
 from functions.records.entries import Verdict
 from functions.records.states import State
+from functions.records.stores import Stores
+from functions.records.tables import COMPLETIONS
 from functions.records.units import read_unit
 from functions.schedules.definitions import Catchup
 from functions.sdk import GiveUp, Retry, Run
+from tests.support.databases import Passing
 from tests.support.operators import Town, a_minutely, after
-from tests.support.worlds import Crash, a_charge
+from tests.support.worlds import SKEW, Crash, a_charge
 
 FIELDS = ["unit_id", "job", "partition", "slot", "run_at", "state", "reason", "attempts", "incident"]
 
@@ -66,6 +70,25 @@ def town() -> Town:
 
 
 # --- the list ---------------------------------------------------------------------------------------------------------
+
+
+class Journals(Passing):
+    """How many journals were asked for one by one."""
+
+    read = 0
+
+    def find(self, query: Find) -> Iterator[Item]:
+        self.read += query.table == COMPLETIONS.name and query.index is None
+        return super().find(query)
+
+
+def test_slots_from_before_the_first_day_are_not_looked_into_one_by_one(town: Town) -> None:
+    town.minutes(after(0), after(3))
+    journals = Journals(town.memory)
+    vars(town.stage)["stores"] = Stores(journals, skew=SKEW)
+    assert len(listed(town, first=-24 * 60, last=3)) == 3
+    assert reported(town, -24 * 60).expected == 3
+    assert journals.read < 50
 
 
 def test_units_are_listed_by_time_with_what_the_contract_names(town: Town) -> None:
