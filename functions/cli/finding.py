@@ -82,7 +82,8 @@ def near(name: str, known: list[str]) -> str:
     close = difflib.get_close_matches(name, known, n=1)
     if close:
         return f"did you mean {close[0]}?"
-    return f"there are {', '.join(sorted(known)[:_CANDIDATES_SHOWN])}" if known else "there are none"
+    more = f" and {len(known) - _CANDIDATES_SHOWN} more" if len(known) > _CANDIDATES_SHOWN else ""
+    return f"there are {', '.join(sorted(known)[:_CANDIDATES_SHOWN])}{more}" if known else "there are none"
 
 
 def _read(stage: Stage, unit_id: str) -> UnitRecords:
@@ -219,11 +220,12 @@ def _at_minute(stage: Stage, wanted: _Wanted, when: datetime) -> Iterator[UnitId
 
 
 def _recent(stage: Stage, wanted: _Wanted) -> Iterator[UnitId]:
-    """The last slot of each job, its last completions, and whatever was due in these minutes."""
+    """The last slot of each job, its last completions, what has been open for longer, and what was due just now."""
     now = stage.clock.now()
     for job in wanted.jobs:
         yield from last_slot_units(job, now)
         yield from last_completed(stage, job.name, now)
+    yield from _parsed(watched.unit_id for watched in stage.stores.incidents.watched())
     for back in range(_MINUTES_BACK):
         yield from _due_in(stage, now - back * _MINUTE)
 

@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from typing import Any, cast
 
 import click
 
@@ -72,11 +72,14 @@ def refuse_idle(stage: Stage, job: Job, *, yes: bool) -> None:
 
 def parse_payload(text: str) -> dict[str, Any]:
     """A JSON object within the limits of a payload.  Raises Refused."""
+    fix = 'write an object, such as {"day": "2026-11-29"}'
     try:
         value: object = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise Refused(f"{shown(text)} is not JSON", 'write an object, such as {"day": "2026-11-29"}') from error
-    return rules.payload(value)
+        raise Refused(f"{shown(text)} is not JSON", fix) from error
+    if not isinstance(value, dict):
+        raise Refused(f"{shown(text)} is no object", fix)
+    return rules.payload(cast("object", value))
 
 
 def row_of(stage: Stage, job: Job, unit: UnitId, origin: str, payload: Mapping[str, Any] | None = None) -> Row:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.text import Text
 
-from functions.cli.common import console, emit_json, json_option
+from functions.cli.common import console, counted, emit_json, json_option
 from functions.cli.display import both_times, plain, table, where
 from functions.cli.finding import find_unit
 from functions.cli.stage import Stage, find_stage, stage_options
@@ -169,7 +169,8 @@ def _what(entry: Entry) -> str:
         case Stale():
             return f"{entry.brought} came after the lease was lost: without consequence"
         case Completion():
-            return f"{entry.outcome}{f': {entry.reason}' if entry.reason else ''}, {entry.effects_total} effects"
+            why = f": {entry.reason}" if entry.reason else ""
+            return f"{entry.outcome}{why}, {counted(entry.effects_total, 'effect')}"
 
 
 def _ask(stage: Stage, page: UnitPage, hold: Hold) -> None:

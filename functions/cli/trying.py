@@ -15,6 +15,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TextIO
 
+import boto3
+
 from functions.local.receiver import Receiver
 from functions.schedules.model import Job
 from functions.sdk import GiveUp, Retry, Run
@@ -27,6 +29,7 @@ PRINT, RECEIVER, REAL = "print", "receiver", "real"
 _TIMEOUT_S = 10
 _URL = "SPLITSHIFT_RECEIVER_URL"
 _NOBODY = "http://receiver.invalid"  # a name that is reserved for nobody
+_NOWHERE = "nowhere-1"  # no region
 
 Instead = Callable[[str, str, Mapping[str, Any]], Any]
 """What is done instead of a call, by the effect's name, its key and its arguments; returns the answer."""
@@ -156,20 +159,32 @@ def _receiver(effects: str) -> Generator[Receiver | None]:
     """A receiver of this run's own.  Jobs that ask the environment where to send to find it, or nobody, there."""
     if effects == REAL:
         yield None
-        return
-    before = os.environ.get(_URL)
-    try:
-        if effects == PRINT:
-            os.environ[_URL] = _NOBODY
+    elif effects == PRINT:
+        with _environment(_NOBODY):
             yield None
-            return
-        with tempfile.TemporaryDirectory() as folder, Receiver.start(Path(folder) / "receiver.sqlite") as receiver:
-            os.environ[_URL] = receiver.url
+    else:
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            Receiver.start(Path(folder) / "receiver.sqlite") as receiver,
+            _environment(receiver.url),
+        ):
             yield receiver
+
+
+@contextmanager
+def _environment(url: str) -> Generator[None]:
+    """With a region for AWS clients where this machine names none: they are made, and not called."""
+    given = {_URL: url} if boto3.Session().region_name else {_URL: url, "AWS_DEFAULT_REGION": _NOWHERE}
+    before = {name: os.environ.get(name) for name in given}
+    os.environ.update(given)
+    try:
+        yield
     finally:
-        os.environ.pop(_URL)
-        if before is not None:
-            os.environ[_URL] = before
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name)
+            else:
+                os.environ[name] = value
 
 
 @contextmanager

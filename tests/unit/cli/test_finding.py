@@ -6,9 +6,9 @@ from datetime import timedelta
 
 import pytest
 
-from functions.cli.finding import AmbiguousUnitError, NoSuchUnitError, find_unit
+from functions.cli.finding import AmbiguousUnitError, NoSuchUnitError, find_unit, near
 from functions.cli.stage import Stage
-from functions.records.incidents import Incident, condition_of
+from functions.records.incidents import Incident, Watched, condition_of
 from functions.records.stores import Stores
 from functions.schedules.model import Job
 from tests.support.stages import a_stage
@@ -103,6 +103,17 @@ def test_last_finds_a_completed_unit_of_long_ago(stage: Stage, world: World) -> 
 
     world.deliver()
     assert found(stage, "charge@last") == unit_id
+
+
+def test_last_finds_an_open_unit_that_somebody_asked_for_long_ago(stage: Stage, world: World) -> None:
+    unit_id = world.due(at=SLOT - timedelta(hours=30), suffix="~manual")
+    world.stores.incidents.watch(Watched(unit_id=unit_id, since=SLOT - timedelta(hours=30)))
+    assert found(stage, "charge@last") == unit_id
+
+
+def test_a_job_that_is_not_there_is_answered_by_how_many_there_are() -> None:
+    known = [f"job-{n}" for n in range(12)]
+    assert near("xyz", known).endswith("job-7 and 2 more")
 
 
 def test_partitions_of_one_slot_are_several_units_and_are_listed(stage: Stage, world: World) -> None:

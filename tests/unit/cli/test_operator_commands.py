@@ -105,7 +105,7 @@ def test_trigger_without_a_partition_makes_one_unit_for_each(run: Run) -> None:
     [
         (["trigger", "chrage"], 1, "did you mean charge?"),
         (["trigger", "regions", "--partition", "mars"], 1, "there are eu, us"),
-        (["trigger", "charge", "--payload", "[1]"], 2, "must be a table"),
+        (["trigger", "charge", "--payload", "[1]"], 2, "is no object; write an object, such as"),
         (["trigger", "charge", "--payload", "{"], 2, "is not JSON"),
         (["trigger", "charge", "--payload", '{"a": "\\u0000"}'], 2, "queues refuse"),
         (["trigger", "charge", "--key", "a b"], 2, "is no key"),

@@ -101,7 +101,7 @@ def test_pause_and_resume_from_the_command_line(run: Run) -> None:
     assert [one["job"] for one in resumed.document["jobs"]] == ["charge", "regions"]
     assert [one["reason"] for one in resumed.document["jobs"]] == ["Aurora upgrade"] * 2
     assert not any(control.paused_at(datetime.now(UTC)) for control in controls().values())
-    assert "0 jobs of 3 paused" in run("resume", "--all").out
+    assert "0 jobs of 3 resumed" in run("resume", "--all").out
 
 
 def test_a_unit_is_cancelled_listed_and_shown(run: Run) -> None:

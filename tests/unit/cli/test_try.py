@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from functions.jobs.examples import charge, regions, triage
+from functions.kit import aws
 from functions.sdk import GiveUp, Run
 from functions.sdk.testing import Receiver
 from tests.support.commands import Run as Command
@@ -108,6 +109,21 @@ def test_a_call_that_cannot_take_its_arguments_is_found_though_nothing_is_sent(
 
     assert ran.code == 1
     assert "effect mail cannot be called" in ran.document["reason"]
+
+
+def test_a_call_of_aws_is_tried_where_no_region_is_set(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    def main(run: Run) -> None:
+        run.aws(aws.client("stepfunctions"), key_in="name").start_execution(stateMachineArn="cleanup")
+
+    monkeypatch.setattr(charge, "main", main)
+    monkeypatch.setenv("AWS_CONFIG_FILE", os.devnull)
+    for name in ("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    ran = run("try", "charge")
+
+    assert (ran.code, ran.err) == (0, "")
+    assert "stateMachineArn" in ran.out
+    assert "AWS_DEFAULT_REGION" not in os.environ
 
 
 def test_real_effects_are_called_after_a_yes(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
