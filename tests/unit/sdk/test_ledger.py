@@ -273,6 +273,33 @@ def test_the_time_for_which_a_key_is_known_counts_from_the_first_call_also_over_
 
 
 @pytest.mark.parametrize("known_by", ["a person", "the receiver"])
+def test_after_it_is_known_not_to_have_happened_the_next_call_is_the_first(
+    unit: Unit, receiver: Receiver, known_by: str
+) -> None:
+    """The receiver knows its key from that one on: within its time, nobody is asked again."""
+    words: dict[tuple[str, str], Verdict] = {}
+    find = (lambda _: None) if known_by == "the receiver" else None
+
+    def effect(call: Callable[..., Any]) -> str:
+        attempt = unit.attempt(words)
+        attempt.calls.effect("charge", call, {}, repeatable=True, item=None, timeout=10, find=find, honoured_for=100)
+        return attempt.owner
+
+    with pytest.raises(TimeoutError):
+        effect(cut_off(receiver))
+    unit.clock.step(100)
+    if known_by == "a person":
+        words[unit.record.key, unit.record.owner] = Verdict.DID_NOT_HAPPEN
+    with pytest.raises(TimeoutError):
+        effect(cut_off(receiver))
+    find = None
+    effect(receiver.charge)  # 75 s later
+
+    assert len(receiver.calls) == 3
+    assert unit.record.status == "COMPLETED"
+
+
+@pytest.mark.parametrize("known_by", ["a person", "the receiver"])
 def test_one_that_was_not_applied_after_the_one_before_is_known_not_to_have_happened_leaves_no_trace(
     unit: Unit, receiver: Receiver, known_by: str
 ) -> None:
