@@ -1,6 +1,7 @@
 """A unit whose lock is held by another: it waits, ends without having started, or asks the other to end.
 
-    queue            it waits, longer each time; the one that has waited longest is noted, and a free lock is left to it
+    queue            it waits, longer each time; the one that has waited longest is noted, looks again each lease's
+                     time, and a free lock is left to it
     skip             it ends as skipped, if it never started
     cancel_running   it waits, and an earlier unit of its job is told to end
 
@@ -52,9 +53,11 @@ class Waiting:
         _log.info("lock held", extra={"action": "lock_held", "unit_id": message.unit_id, "holder": lease.unit_id})
         if lease.unit_id == message.unit_id:
             return Return(after_s=max(1.0, (lease.expires_at + self._stores.skew - now).total_seconds() + 1))
-        length_s = lease_length_s(job)
-        wait_s = lock_wait_s(lease.expires_at, now, self._stores.skew, length_s, message.receives)
-        waiter = _longest_waiter(message, lease, now, timedelta(seconds=wait_s + length_s))
+        length_s, skew = lease_length_s(job), self._stores.skew
+        wait_s = lock_wait_s(lease.expires_at, now, skew, length_s, message.receives)
+        # The one that is noted looks each lease's time: it is one alone, and for so long the lock may stand idle.
+        next_wait_s = lock_wait_s(lease.expires_at, now, skew, length_s, receives=1)
+        waiter = _longest_waiter(message, lease, now, timedelta(seconds=next_wait_s + length_s))
         stops = _wants_it_to_end(message.unit, lease, job)
         may_end = job is not None and (job.overlap == "skip" or job.start_deadline_s is not None)
         if not (stops or may_end or waiter is not lease.next):
@@ -65,8 +68,8 @@ class Waiting:
             return ended
         if isinstance(decision, Start | Conclude):
             self._note(lease, waiter, stop=message.unit_id if stops and isinstance(decision, Start) else None)
-        else:
-            self._give_up_place(message, lease)
+            return Return(after_s=wait_s if waiter is lease.next else next_wait_s)
+        self._give_up_place(message, lease)
         return Return(after_s=max(wait_s, (decision.at - now).total_seconds() if isinstance(decision, Later) else 0))
 
     def _note(self, lease: Lease, waiter: LeftTo, stop: str | None) -> None:
