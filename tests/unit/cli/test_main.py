@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 import pytest
-from botocore.exceptions import ClientError, EndpointConnectionError
+from botocore.exceptions import ClientError, EndpointConnectionError, ReadTimeoutError
 
 from functions.cli import main as command_line
 from functions.kit.errors import FinalError
@@ -31,6 +31,7 @@ def failing(monkeypatch):
             "AWS refused Query (ExpiredToken)",
         ),
         (EndpointConnectionError(endpoint_url="http://inner.example"), "EndpointConnectionError"),
+        (ReadTimeoutError(endpoint_url="http://inner.example"), "ReadTimeoutError"),
     ],
 )
 def test_a_failure_is_one_line_and_exit_code_one(failing, capsys, error, said):
