@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
+from collections import defaultdict
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
 COUNT = 10
 MOST = 10_000
+OFTEN = 12  # slots of one job in the list of all: more are told in one line
 _FAR = timedelta(days=40 * 366)  # 29 February on a Monday is never further
 _MORNING = "08:00"
 _NIGHT_AHEAD = timedelta(hours=6)
@@ -86,7 +88,7 @@ def command(
 
     WHEN is now, 12h (from now), 02:00 (the next), 2026-11-16, 2026-11-16T02:00 or 2026-11-16T01:00:00Z.  Times without
     an offset are in the job's zone.  Without --until and --count: the next ten.  The coming night ends at 08:00 in each
-    job's zone.
+    job's zone; a job with more than 12 slots has one line in it, and all with --json.
 
     \b
     Examples:
@@ -121,10 +123,24 @@ def _all_jobs(root: Path, window: _Window, clock: Clock, *, as_json: bool) -> No
         emit_json([{"job": job.name, **_document(job, slot)} for job, slot in pairs])
         return
     table = _table("JOB", "LOCAL", "UTC", "STATE")
-    for job, slot in pairs:
-        table.add_row(job.name, _local(job, slot), to_text(slot.instant), _state(slot))
+    for job, slot, state in _night(pairs):
+        table.add_row(job.name, _local(job, slot), to_text(slot.instant), state)
     console().print(table)
     click.echo(f"{counted(len(pairs), 'slot')} of {counted(len(jobs), 'job')}")
+
+
+def _night(pairs: list[tuple[Job, Slot]]) -> Iterator[tuple[Job, Slot, str]]:
+    """The slots of all jobs; those due of a job that comes often are one line, so that they hide no other job."""
+    due: defaultdict[str, list[Slot]] = defaultdict(list)
+    for job, slot in pairs:
+        if slot.state == "due":
+            due[job.name].append(slot)
+    for job, slot in pairs:
+        often = due[job.name]
+        if slot.state != "due" or len(often) <= OFTEN:
+            yield job, slot, _state(slot)
+        elif slot is often[0]:
+            yield job, slot, f"due, and {len(often) - 1} more"
 
 
 def _collected(jobs: list[Job], window: _Window, clock: Clock, *, night: bool = False) -> list[tuple[Job, Slot]]:

@@ -169,6 +169,26 @@ def test_without_a_job_it_is_the_coming_night_of_every_enabled_job(project: Proj
     assert max(map(len, text.stdout.splitlines())) <= 100
 
 
+def test_a_job_that_comes_often_hides_no_other_in_the_night(project: Project) -> None:
+    project.write(JOBS.replace('schedule = "30 * * * *"\ntimezone = "Asia/Tokyo"', 'schedule = "0,30 0-7 * * *"'))
+    told = preview(project, now="2026-11-29T23:45:00Z").stdout
+    assert "due, and 15 more" in told
+    assert (told.count("tokyo"), told.count("invoices")) == (1, 1)
+    assert told.endswith("17 slots of 2 jobs\n")
+
+
+def test_what_a_clock_change_suppresses_is_in_the_night_also_of_a_job_that_comes_often(project: Project) -> None:
+    project.write(
+        JOBS.replace(
+            'schedule = "30 * * * *"\ntimezone = "Asia/Tokyo"',
+            'schedule = "0,30 0-7 * * *"\ntimezone = "Europe/Berlin"',
+        )
+    )
+    told = preview(project, now="2026-10-24T20:00:00Z").stdout
+    assert told.count("tokyo") == 3
+    assert told.count("suppressed: dst_fold") == 3  # two of the job's, one of the other at 02:00
+
+
 def test_a_morning_that_is_near_is_not_the_end_of_the_coming_night(project: Project) -> None:
     result = preview(project, "--json", now="2026-11-30T06:30:00Z")
     assert [slot["slot"] for slot in json.loads(result.stdout) if slot["job"] == "invoices"] == ["2026-12-01T01:00:00Z"]
