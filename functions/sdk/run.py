@@ -71,7 +71,8 @@ class Run:
         `timeout` is the seconds that the call can last, its own retries included; less than the job's lease.
 
         Returns the receiver's answer as its JSON round trip, also when an earlier attempt made the call.  Raises what
-        the call raised: then the outcome is unknown and the attempt fails, unless the call raised NotApplied.
+        the call raised: then the outcome is unknown and the attempt fails, unless the call raised NotApplied.  Where it
+        repeated a call of unknown outcome, that one stays unknown all the same.
         """
         return self.calls.effect(name, call, arguments, repeatable=repeatable, item=item, timeout=timeout, find=find)
 
