@@ -16,7 +16,7 @@ from functions.cli.costs import MONTH, Line, StageOptions, estimate, options_of
 from functions.kit.clock import Clock
 from functions.schedules.definitions import for_stage, parse
 from functions.schedules.model import Job
-from functions.schedules.slots import between
+from functions.schedules.slots import due_slots
 
 
 @click.command(short_help="What would the job files cost in a month, line by line?")
@@ -49,10 +49,8 @@ def command(context: click.Context, stage: str | None, *, seconds: float, root: 
 
 
 def _runs(job: Job, clock: Clock) -> int:
-    if not job.enabled:
-        return 0
     now = clock.now()
-    return sum(slot.state == "due" for slot in between(job, now, now + MONTH)) * max(1, len(job.partitions))
+    return sum(1 for _ in due_slots(job, now, now + MONTH)) * max(1, len(job.partitions))
 
 
 def _stage(root: Path, wanted: str | None) -> tuple[str, StageOptions]:

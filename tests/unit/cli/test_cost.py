@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+from functions.cli.cost import command
 from functions.cli.costs import MONTH, Line, StageOptions, alarm_metrics, estimate
+from functions.kit.clock import SettableClock
 from functions.schedules.model import Pool
 from infra.config import StageConfig
 from tests.support.commands import Run, runner
@@ -93,7 +98,9 @@ def test_alarms_dashboard_keys_and_pools_change_their_own_lines():
     assert fixed(StageOptions(alarms="none"))["alarms"] == 0
     assert fixed(StageOptions(customer_key=True))["keys"] == 2
     assert fixed(StageOptions(), pools=2)["queues"] == pytest.approx(2 * usual["queues"])
-    assert fixed(StageOptions(shards=3))["ticks"] == pytest.approx(3 * usual["ticks"])
+    sharded = fixed(StageOptions(shards=3))
+    assert sharded["ticks"] == pytest.approx(3 * usual["ticks"])
+    assert (sharded["sweeps"], sharded["passes"]) == (usual["sweeps"], usual["passes"]), "one for all shards"
     assert alarm_metrics(StageOptions(), 2) == 29 + 3
 
 
@@ -103,7 +110,40 @@ def test_endpoints_cost_by_their_services_and_zones():
     inside = {"a": Pool(name="a", vpc=vpc), "b": Pool(name="b", vpc=vpc, secrets={"KEY": "ssm:/key"})}
     pools = {**inside, "c": Pool(name="c", secrets={"KEY": "secretsmanager:key"})}
     assert of(estimate({}, pools, {}, StageOptions(endpoints=("a",)), seconds=1))["endpoints"] == pytest.approx(28.8)
-    assert "endpoints" not in of(estimate({}, pools, {}, StageOptions(), seconds=1))
+    for none in ((), ("elsewhere",)):
+        assert "endpoints" not in of(estimate({}, pools, {}, StageOptions(endpoints=none), seconds=1))
+
+
+def test_a_job_costs_by_the_memory_of_its_own_pool():
+    jobs = {"charge": a_job("* * * * *", name="charge", pool="heavy")}
+
+    def cost(memory: int) -> float:
+        pools = {"heavy": Pool(name="heavy", memory=memory)}
+        return of(estimate(jobs, pools, {"charge": 1_000_000}, DEV, seconds=2))["job charge"]
+
+    assert cost(1536) - cost(512) == pytest.approx(2.3 * 13.3334), "a GB more, for its time and ours around it"
+
+
+def test_slots_that_a_clock_change_skips_cost_nothing(root: Path):
+    """In Berlin there is no 02:30 on 29 March."""
+    (root / "functions" / "jobs" / "jobs.toml").write_text(
+        """
+        [defaults]
+        owner = "ops"
+        run   = "work:main"
+        [jobs.nightly]
+        schedule = "30 2 * * *"
+        timezone = "Europe/Berlin"
+        dst_gap  = "skip"
+        """
+    )
+    ran = CliRunner().invoke(
+        command,
+        ["--root", str(root), "--stage", "prod", "--json"],
+        obj=SettableClock(datetime(2026, 3, 10, tzinfo=UTC)),
+    )
+    whats = {line["name"]: line["what"] for line in json.loads(ran.stdout)["lines"]}
+    assert whats["job nightly"].startswith("29 runs")
 
 
 def test_what_a_stage_leaves_out_is_as_it_is_built():
@@ -145,7 +185,8 @@ def test_longer_runs_and_other_schedules_cost_more(run: Run, root: Path):
 
 def test_the_table_ends_with_the_total_and_says_whose_prices_they_are(run: Run, root: Path):
     said = run("cost", "--root", str(root), "--stage", "prod").out
-    assert "total" in said.splitlines()[-2]
+    total = run("cost", "--root", str(root), "--stage", "prod", "--json").document["total"]
+    assert said.splitlines()[-2].split() == ["total", "prod", f"{total:.2f}"]
     assert "us-east-1" in said.splitlines()[-1]
     assert " 1 dashboard, a month" in said
 
