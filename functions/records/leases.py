@@ -151,11 +151,13 @@ class Leases:
         for _ in range(_TRIES):
             found = self._try(lock, claim.update(), lease_is_free(unit_id, now))
             if isinstance(found, Lease) and found.owner != owner and found.expired(now, self.skew):
-                found = self._try(lock, claim.update(dead=found), expired_as_seen(found, now, self.skew))
+                found = self._try(
+                    lock, claim.update(dead=found, waiting=found.next), expired_as_seen(found, now, self.skew)
+                )
                 if isinstance(found, Lease) and found.owner != owner and found.expired(now, self.skew):
                     found = None  # it changed hands and died again meanwhile
             if isinstance(found, LeftTo) and waiting_since is not None and waiting_since < found.since:
-                found = self._try(lock, claim.update(), left_to_as_seen(found))
+                found = self._try(lock, claim.update(waiting=found), left_to_as_seen(found))
             if found is not None:
                 return found
             seen = self.read(lock)
@@ -253,7 +255,7 @@ class _Claim:
     now: datetime
     until: datetime
 
-    def update(self, dead: Lease | None = None) -> Update:
+    def update(self, *, dead: Lease | None = None, waiting: LeftTo | None = None) -> Update:
         values: dict[str, Any] = {
             "owner": self.owner,
             "unit_id": self.unit_id,
@@ -264,8 +266,8 @@ class _Claim:
         }
         if dead is not None:
             values["lost"] = Appended((_dead_item(dead),))
-        # Who takes over from the dead may go before the one that waits longest, and does not make it start anew.
-        waits_on = dead is not None and dead.next is not None and dead.next.unit_id != self.unit_id
+        # Who takes over from the dead, or has waited longer, goes before the one that is noted, which keeps its place.
+        waits_on = waiting is not None and waiting.unit_id != self.unit_id
         return Update(set=values, remove=("ttl", "stop") if waits_on else ("ttl", "stop", "next"))
 
 

@@ -226,7 +226,9 @@ def test_who_waits_longest_is_kept_through_an_extension_and_the_freeing_and_unti
     assert late == waiter
     first = stores.leases.take(LOCK, owner="c", unit_id=unit(3), now=after(32), until=after(92), waiting_since=NOW)
     assert isinstance(first, Lease)
-    assert (first.owner, first.next, first.stop) == ("c", None, None)
+    assert (first.owner, first.next, first.stop) == ("c", waiter, None), "who has waited longer leaves it its place"
+    stores.leases.free(first, now=after(33))
+    assert taken(stores.leases, "d", unit_id=unit(1), at=after(34)).next is None
 
 
 def test_a_waiter_is_noted_only_with_the_holder_and_the_waiter_that_were_seen(stores: Stores) -> None:

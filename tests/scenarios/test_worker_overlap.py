@@ -341,6 +341,25 @@ def test_a_waiter_that_never_comes_back_keeps_the_lock_idle_for_two_leases_at_mo
     assert lease_s < (left_to.until - SLOT).total_seconds() <= (lease_s + 1) * 1.1 + lease_s
 
 
+def test_a_unit_that_only_looks_in_leaves_the_lock_to_the_one_that_it_was_left_to() -> None:
+    """It has waited longer, as a paused job's unit has, and may not start yet."""
+    world = World()
+    ran = while_the_first_runs(world, the_second_comes(world))
+    world.due()
+    world.due(at=SLOT + 2 * MINUTE, run_at=SLOT + 60 * MINUTE)
+    older = world.queue.messages["m2"]
+    older.first_received, older.seen_at = SLOT - MINUTE, SLOT + timedelta(seconds=1)
+    world.deliver()
+    world.clock.step(1)
+    world.deliver()
+
+    left_to = world.lease()
+    assert isinstance(left_to, LeftTo)
+    assert left_to.unit_id == SECOND
+    world.settle()
+    assert ran == [CHARGE, SECOND, THIRD]
+
+
 # --- skip ------------------------------------------------------------------------------------------------------------
 
 
