@@ -12,12 +12,33 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic_core import ErrorDetails
 
 from functions.kit.parameters import NO_STAGE_NAME, STAGE_NAME
 from functions.records.shards import MOST_SHARDS
 from functions.schedules.model import Pool
 from infra.naming import Names, taken
 
+_TYPES = {
+    "tuple_type": "a list, in square brackets",
+    "string_type": "text, in quotes",
+    "bool_type": "true or false",
+    "int_type": "a whole number",
+    "dict_type": "a table: { name = … }",
+}
+_EXAMPLES = {
+    "account": "111122223333",
+    "region": "eu-central-1",
+    "emails": "oncall@example.com",
+    "last_resort_emails": "oncall@example.com",
+    "sms": "+4915112345678",
+    "https": "https://example.com/splitshift",
+    "last_resort_https": "https://example.com/splitshift",
+    "receiver": "https://example.com/receiver",
+    "ping": "https://example.com/ping",
+    "qualifier": "hnb659fds",
+    "permissions_boundary": "developers",
+}
 # A function's name has 64 characters at most; a queue's more.
 _LONGEST_NAME = 64
 _LOG_DAYS = frozenset({1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 3653})
@@ -135,7 +156,17 @@ def _tuples(table: Any) -> Any:
 def _lines(error: ValidationError) -> Iterator[str]:
     for one in error.errors():
         where = ".".join(str(part) for part in one["loc"]) or "(the table)"
-        yield f"{where}: {_no_key(where) if one['type'] == 'extra_forbidden' else one['msg']}"
+        yield f"{where}: {_no_key(where) if one['type'] == 'extra_forbidden' else _what_to_write(one)}"
+
+
+def _what_to_write(one: ErrorDetails) -> str:
+    """Of a value's type and form in the words of TOML; what our own validators and pydantic's bounds say stays."""
+    if one["type"] in _TYPES:
+        return f"write {_TYPES[one['type']]}"
+    example = _EXAMPLES.get(str(one["loc"][0])) if one["loc"] else None
+    if one["type"] == "string_pattern_mismatch":
+        return f'write it like "{example}"' if example else "holds a character that AWS does not allow there"
+    return one["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
 
 
 def _no_key(name: str) -> str:

@@ -118,7 +118,7 @@ def _tell_attempts(page: UnitPage) -> None:
     if not attempts:
         click.echo("\nno attempt has ended")
         return
-    shown = table("ATTEMPT", "STARTED", "ENDED", "HOW", "WORKER", "ERROR", wrap="ERROR")
+    shown = table("ATTEMPT", "STARTED", "ENDED", "HOW", "WORKER", "ERROR", wrap={"WORKER", "ERROR"})
     for number, attempt in enumerate(attempts, start=1):
         started = f"{attempt.started:%H:%M:%S}" if attempt.started else "-"
         how = f"{attempt.ending}, cut off" if attempt.overran else str(attempt.ending)
