@@ -17,12 +17,15 @@ _CHUNK = 100
 
 @dataclass(frozen=True, kw_only=True)
 class UnitRecords:
-    """`lease` is what holds the unit's lock, whichever unit that is for; `bad_lease` what cannot be read of it."""
+    """`lease` is what holds the unit's lock, whichever unit that is for; `bad_lease` what cannot be read of it;
+    `left_to` for whom a free one is kept.
+    """
 
     unit_id: str
     row: Row | BadRowError | None
     lease: Lease | None
     bad_lease: BadLeaseError | None = None
+    left_to: LeftTo | None = None
     journal: Journal
 
     @property
@@ -46,7 +49,12 @@ class UnitRecords:
     def state(self, now: datetime, skew: timedelta) -> UnitState:
         if self.bad_lease is not None and self.journal.completion is None:
             return UnitState(state=State.UNKNOWN, reason=str(self.bad_lease))
-        return state_of(self.row, self.journal, self.lease, now, skew)
+        found = state_of(self.row, self.journal, self.lease, now, skew)
+        if found == UnitState(state=State.WAITING) and self.left_to is not None and now <= self.left_to.until:
+            mine = self.left_to.unit_id == self.unit_id
+            whom = "it: it has waited longest" if mine else f"{self.left_to.unit_id}, which has waited longer"
+            return UnitState(state=State.WAITING, reason=f"its lock is free, and kept for {whom}")
+        return found
 
 
 LockOf = Callable[[str], str | None]
@@ -85,6 +93,7 @@ def _together(
         row=row,
         lease=lease if isinstance(lease, Lease) else None,
         bad_lease=lease if isinstance(lease, BadLeaseError) else None,
+        left_to=lease if isinstance(lease, LeftTo) else None,
         journal=journal,
     )
 

@@ -14,8 +14,9 @@ from functions.records.ended_jobs import EndedJob
 from functions.records.entries import Ending, Outcome
 from functions.records.leases import LeftTo
 from functions.records.memory import MemoryDatabase
+from functions.records.units import read_unit
 from functions.sdk import Run
-from tests.support.worlds import CHARGE, SLOT, Context, Crash, Interfered, World, a_charge, beat, meanwhile
+from tests.support.worlds import CHARGE, SKEW, SLOT, Context, Crash, Interfered, World, a_charge, beat, meanwhile
 
 MINUTE = timedelta(minutes=1)
 SECOND = "charge@2026-11-29T06:01:00Z"
@@ -339,6 +340,25 @@ def test_a_waiter_that_never_comes_back_keeps_the_lock_idle_for_two_leases_at_mo
     left_to = world.lease()
     assert isinstance(left_to, LeftTo)
     assert lease_s < (left_to.until - SLOT).total_seconds() <= (lease_s + 1) * 1.1 + lease_s
+
+
+def test_who_waits_for_a_lock_that_is_free_is_told_for_whom_it_is_kept() -> None:
+    world = World()
+    while_the_first_runs(world, the_second_comes(world))
+    world.due()
+    world.deliver()
+    world.due(at=SLOT + 2 * MINUTE, run_at=SLOT)
+
+    def state(unit_id: str) -> tuple[str, str | None]:
+        found = read_unit(world.stores, unit_id, lambda _: None).state(world.clock.now(), SKEW)
+        return found.state, found.reason
+
+    assert state(SECOND) == ("waiting", "its lock is free, and kept for it: it has waited longest")
+    assert state(THIRD) == ("waiting", f"its lock is free, and kept for {SECOND}, which has waited longer")
+    left_to = world.lease()
+    assert isinstance(left_to, LeftTo)
+    world.clock.set(left_to.until + timedelta(seconds=1))
+    assert state(THIRD) == ("waiting", None)
 
 
 def test_a_unit_that_only_looks_in_leaves_the_lock_to_the_one_that_it_was_left_to() -> None:
