@@ -13,7 +13,7 @@ from rich.progress import Progress as Bar
 from functions.cli.acting import ask, tell_where, yes_option
 from functions.cli.backfills import Asked, Place, Plan, Progress, begun, default_parallel, plan, run
 from functions.cli.common import console, counted, emit_json, json_option, parse_when
-from functions.cli.requests import known_job, known_partitions, refuse_idle
+from functions.cli.requests import job_to_ask_of, known_partitions, refuse_idle
 from functions.cli.stage import Stage, find_stage, stage_options
 from functions.kit.instants import to_text
 from functions.schedules.model import Job
@@ -63,7 +63,7 @@ def command(job: str, *, dry_run: bool, yes: bool, as_json: bool, parallel: int 
     asked = {name: options.pop(name) for name in ("start", "end", "partition", "order", "most", "reprocess")}
     stage = find_stage(**options)
     tell_where(stage)
-    definition = known_job(stage, job)
+    definition = job_to_ask_of(stage, job)
     wanted = _asked(stage, definition, **asked)
     made = plan(stage, definition, wanted)
     nothing = "" if made.chosen and not dry_run else "  Nothing written"

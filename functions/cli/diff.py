@@ -25,21 +25,15 @@ from functions.cli.display import day_and_time, plain, where
 from functions.cli.finding import lock_of
 from functions.cli.listing import open_units, zone_of
 from functions.cli.stage import Stage, find_stage, stage_options
-from functions.kit.errors import FinalError
+from functions.cli.worked import worked_by
 from functions.kit.instants import to_text
-from functions.records.shards import read_schedulers
 from functions.records.states import FINISHED
 from functions.records.unit_id import parse_unit_id
 from functions.records.units import read_units
-from functions.scheduler.courses import unpacked
 from functions.schedules.definitions import Definitions, for_stage, load, parse
 from functions.schedules.model import Job
 
 _VALUE = 60
-
-
-class NotKeptError(FinalError):
-    """What is deployed is not known."""
 
 
 @click.command(short_help="What would a deployment change?")
@@ -82,20 +76,6 @@ def command(
         emit_json(document(seen, old, new, whole=whole))
     else:
         _tell(seen, old, new, found, whole=whole)
-
-
-def worked_by(stage: Stage) -> Definitions:
-    """What the stage's scheduler works by, as far as it keeps it.  Raises NotKeptError."""
-    version = read_schedulers(stage.stores.heartbeats).version
-    if version is None:
-        raise NotKeptError(f"the scheduler of {stage.name} has not ticked yet: there is nothing to compare with")
-    kept = stage.stores.kept.read(version)
-    try:
-        if kept is not None:
-            return Definitions(version=version, jobs=unpacked(kept), pools={})
-    except ValueError:
-        pass
-    raise NotKeptError(f"the scheduler of {stage.name} keeps no definitions that can be read: name them with --against")
 
 
 def with_open_units(stage: Stage, seen: Difference) -> Difference:

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from functions.cli.finding import lock_of
-from functions.cli.requests import known_job, row_of
+from functions.cli.requests import job_to_ask_of, row_of
 from functions.cli.stage import Stage
 from functions.kit.errors import FinalError
 from functions.local.receiver import ReceiverLog
@@ -76,7 +76,7 @@ def duplicate(stage: Stage, job: str, report: Report, *, at_once: bool = True) -
     At once, the second message may meet a live lease, and comes back when that would run out: a lease's time longer.
     Raises DrillRefusedError, and RefusedRequestError for a job that there is not.
     """
-    drill = _Drill(stage, known_job(stage, job), report)
+    drill = _Drill(stage, job_to_ask_of(stage, job), report)
     drill.ask()
     seen = None if at_once else drill.wait(DUPLICATE_WITHIN, _completed)
     drill.ask()
@@ -101,7 +101,7 @@ def silence(stage: Stage, job: str, report: Report) -> DrillResult:
             "this installation runs its roles as threads of one process (--single), and killing a worker would kill "
             "them all: start `splitshift dev` without --single"
         )
-    drill = _Drill(stage, known_job(stage, job), report)
+    drill = _Drill(stage, job_to_ask_of(stage, job), report)
     stage.stores.controls.arm_fault(drill.row.unit_id, AFTER_EFFECT, stage.clock.now())
     drill.ask()
     monitor_every_s = float(stage.settings.get("SPLITSHIFT_MONITOR_EVERY_SECONDS", MONITOR_EVERY_S))

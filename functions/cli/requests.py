@@ -13,6 +13,7 @@ import click
 
 from functions.cli.finding import near
 from functions.cli.stage import Stage
+from functions.cli.worked import NotKeptError, version_of, worked_by
 from functions.kit.errors import FinalError
 from functions.records.inventory import Row
 from functions.records.unit_id import UnitId
@@ -43,6 +44,26 @@ def known_job(stage: Stage, name: str) -> Job:
     if name not in jobs:
         raise RefusedRequestError(f"there is no job {shown(name)} on stage {stage.name}: {near(name, list(jobs))}")
     return jobs[name]
+
+
+def job_to_ask_of(stage: Stage, name: str) -> Job:
+    """A job that the stage has, too.  Raises RefusedRequestError: nobody would run a unit of another.
+
+    The local installation's definitions are those that are deployed there.
+    """
+    job = known_job(stage, name)
+    if stage.local is not None or version_of(stage) in {None, stage.definitions.version}:
+        return job
+    try:
+        has_it = name in worked_by(stage).jobs
+    except NotKeptError:
+        return job
+    if not has_it:
+        raise RefusedRequestError(
+            f"{name} is in the job files here, and not among the jobs that stage {stage.name} works by: "
+            "see `splitshift diff`; what was deployed counts from the scheduler's next minute"
+        )
+    return job
 
 
 def known_partitions(job: Job, partition: str | None) -> tuple[str | None, ...]:

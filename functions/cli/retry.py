@@ -9,7 +9,7 @@ import click
 from functions.cli.acting import ask, tell_where, yes_option
 from functions.cli.common import emit_json, json_option
 from functions.cli.finding import find_unit
-from functions.cli.requests import known_job, refuse_idle
+from functions.cli.requests import job_to_ask_of, refuse_idle
 from functions.cli.retries import retry
 from functions.cli.stage import find_stage, stage_options
 from functions.cli.waiting import wait_for
@@ -39,7 +39,7 @@ def command(unit: str, *, wait: bool, yes: bool, as_json: bool, **where_to_look:
     stage = find_stage(**where_to_look)
     tell_where(stage)
     records = find_unit(stage, unit)
-    refuse_idle(stage, known_job(stage, parse_unit_id(records.unit_id).job), yes=yes)
+    refuse_idle(stage, job_to_ask_of(stage, parse_unit_id(records.unit_id).job), yes=yes)
     ask(stage, yes=yes)
     made = retry(stage, records)
     row = made.requested.row

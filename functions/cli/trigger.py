@@ -14,7 +14,7 @@ from functions.cli.requests import (
     Requested,
     ask_for_new,
     ask_once,
-    known_job,
+    job_to_ask_of,
     known_partitions,
     parse_payload,
     refuse_idle,
@@ -59,7 +59,7 @@ def command(
     given = _given(key, payload)
     stage = find_stage(**where_to_look)
     tell_where(stage)
-    definition = known_job(stage, job)
+    definition = job_to_ask_of(stage, job)
     partitions = known_partitions(definition, partition)
     refuse_idle(stage, definition, yes=yes)
     ask(stage, yes=yes)

@@ -20,6 +20,8 @@ PAUSE_LOOKS_AFTER = timedelta(hours=1)
 CALLED_OFF = "called off by a person"
 # A job that this worker's definitions do not have, and no deployment ended, is one that it does not know yet.
 UNKNOWN_LOOKS_AFTER = timedelta(minutes=1)
+# Between a command's look at what is deployed and its row; a job comes back no sooner than a later tick.
+STILL_ASKING = timedelta(minutes=1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,7 +105,7 @@ def _is_over(row: Row, ended: EndedJob) -> bool:
         return False
     if by_schedule and row.tick is not None:
         return row.tick <= ended.at and row.generation < ended.generation
-    return row.created_at <= ended.noted_at
+    return row.created_at <= ended.noted_at + STILL_ASKING
 
 
 def _by_reviews(row: Row, journal: Journal) -> Decision | None:

@@ -9,7 +9,7 @@ from functions.cli.approvals import judge
 from functions.cli.calling_off import NotCancelledError, call_off
 from functions.cli.decide import NothingToDecideError, decide
 from functions.cli.pauses import pause, resume
-from functions.cli.requests import ask_for_new, ask_once, row_of, write_row
+from functions.cli.requests import RefusedRequestError, ask_for_new, ask_once, job_to_ask_of, row_of, write_row
 from functions.cli.stage import Stage
 from functions.records.entries import Verdict
 from functions.records.stores import Stores
@@ -42,8 +42,8 @@ class People:
     def _do(self, at_ms: int, act: str, job: str) -> None:
         self._hub.pause(at_ms)
         deeds: dict[str, Callable[[Stage], object]] = {
-            "trigger": lambda stage: ask_for_new(stage, stage.definitions.jobs[job], None, "manual"),
-            "trigger by key": lambda stage: ask_once(stage, stage.definitions.jobs[job], None, _KEY),
+            "trigger": lambda stage: ask_for_new(stage, job_to_ask_of(stage, job), None, "manual"),
+            "trigger by key": lambda stage: ask_once(stage, job_to_ask_of(stage, job), None, _KEY),
             "pause": lambda stage: pause(stage, [stage.definitions.jobs[job]], until=None, reason="migration"),
             "resume": lambda stage: resume(stage, [stage.definitions.jobs[job]]),
             "cancel": lambda stage: self._cancel(stage, job),
@@ -66,7 +66,7 @@ class People:
         self._hub.note("begins")
         try:
             deed(stage)
-        except (NotCancelledError, NothingToDecideError, KeyError) as refused:  # KeyError: the job is gone
+        except (NotCancelledError, NothingToDecideError, RefusedRequestError) as refused:
             self._hub.note(f"refused: {refused}")
 
     def _stage(self, clock: Clock, definitions: object) -> Stage:
@@ -78,12 +78,12 @@ class People:
 
     def _cancel(self, stage: Stage, job: str) -> None:
         for item in list(self._world.memory.scan(INVENTORY.name)):
-            if item["job"] == job:
+            if item.get("job") == job:
                 call_off(stage, self._records(stage, item["unit_id"]), "not this one")
                 return
 
     def _ask_for_reviewed(self, stage: Stage, job: str) -> None:
-        definition = stage.definitions.jobs[job]
+        definition = job_to_ask_of(stage, job)
         unit = UnitId(job=job, key="reviewed")
         write_row(stage, replace(row_of(stage, definition, unit, "manual"), needs_review=True))
 

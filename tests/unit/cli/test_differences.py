@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from functions.cli.diff import NotKeptError, command, document, with_open_units, worked_by
+from functions.cli.diff import command, document, with_open_units
 from functions.cli.differences import DELETED, SUPERSEDED, difference, kept_fields
+from functions.cli.worked import NotKeptError, worked_by
 from functions.kit.clock import SettableClock
 from functions.schedules.compile import write_definitions
 from functions.schedules.definitions import Definitions, Job

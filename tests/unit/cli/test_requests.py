@@ -8,6 +8,7 @@ from functions.cli.requests import (
     RefusedRequestError,
     ask_for_new,
     ask_once,
+    job_to_ask_of,
     known_job,
     known_partitions,
     parse_payload,
@@ -17,6 +18,7 @@ from functions.records.database import Database, Put
 from functions.schedules.rules import Refused
 from functions.sdk import Run
 from tests.support.databases import Passing
+from tests.support.operators import Town, a_minutely, after
 from tests.support.stages import a_stage
 from tests.support.worlds import World, a_charge
 
@@ -106,6 +108,22 @@ def test_jobs_and_partitions_that_are_not_there_are_refused_with_the_nearest(sta
         known_partitions(regions, "ue")
     with pytest.raises(RefusedRequestError, match="it has none"):
         known_partitions(known_job(stage, "charge"), "eu")
+
+
+def test_what_the_stage_does_not_work_by_is_not_asked_for_however_the_job_files_here_look() -> None:
+    """Before the first tick, and where the definitions here are the stage's, there is nothing to compare with."""
+    town = Town(a_minutely(), a_charge(name="gone"), name="prod")
+    asked = town.stage
+    assert job_to_ask_of(asked, "gone").name == "gone"
+    town.write(after(0))
+    assert job_to_ask_of(asked, "gone").name == "gone"
+    town.deploy(a_minutely())
+    town.write(after(60))
+    assert job_to_ask_of(asked, "charge").name == "charge"
+    with pytest.raises(RefusedRequestError, match="gone is in the job files here, and not among the jobs that stage"):
+        job_to_ask_of(asked, "gone")
+    town.stores.kept.keep("v2", "garbage")
+    assert job_to_ask_of(asked, "gone").name == "gone", "what cannot be read refuses nothing"
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from functions.schedules.definitions import Catchup, Job
 from functions.worker.decide import (
     CALLED_OFF,
     PAUSE_LOOKS_AFTER,
+    STILL_ASKING,
     UNKNOWN_LOOKS_AFTER,
     Conclude,
     Decision,
@@ -265,7 +266,7 @@ def test_b13_a_unit_of_before_the_end_of_its_job_is_cancelled(known: Job | None)
         row(tick=NOW, generation=3),
         row(tick=NOW, generation=1),
         row(tick=NOW - minutes(2), generation=2),
-        row(origin="manual", created_at=NOW),
+        row(origin="manual", created_at=NOW + timedelta(milliseconds=1)),
     ],
     ids=["later", "later, by another count", "of its own definitions", "asked for later"],
 )
@@ -277,7 +278,9 @@ def test_b13_what_a_person_asked_for_before_a_late_tick_told_of_the_end_of_its_j
     """B13: the tick that finds the new definitions is of an instant before the unit was asked for."""
     late = replace(ENDED, at=NOW - minutes(5))
     asked = row(origin="manual", created_at=NOW - minutes(2))
-    assert of_unknown_job(asked, late) == Conclude(outcome=Outcome.CANCELLED, reason="deleted")
+    cancelled = Conclude(outcome=Outcome.CANCELLED, reason="deleted")
+    assert of_unknown_job(asked, late) == cancelled
+    assert of_unknown_job(row(origin="manual", created_at=late.noted_at + STILL_ASKING), late) == cancelled
     assert of_unknown_job(row(tick=NOW - minutes(2), generation=1), late) == UNKNOWN_YET
 
 
