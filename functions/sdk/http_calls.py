@@ -13,6 +13,7 @@ function is signed, by the credentials of the worker.
 from __future__ import annotations
 
 import json
+import re
 import socket
 import threading
 import time
@@ -38,7 +39,8 @@ if TYPE_CHECKING:
 KEY_HEADER = "Idempotency-Key"
 TOKEN_HEADER = "X-Fencing-Token"  # noqa: S105 - the name of a header
 METHODS = ("POST", "PUT", "PATCH", "DELETE")
-_OURS = {KEY_HEADER.lower(), TOKEN_HEADER.lower()}
+_OURS = {KEY_HEADER.lower(), TOKEN_HEADER.lower(), "content-length", "transfer-encoding"}
+_HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # a token, RFC 9110
 _CHUNK = 65_536
 _MAX_BODY_BYTES = MAX_RESULT_BYTES - 100
 
@@ -106,12 +108,13 @@ def _is_address(url: str) -> bool:
     return parts.scheme in {"http", "https"} and bool(parts.host) and url.isascii() and url.isprintable()
 
 
-def _checked(headers: Mapping[str, str]) -> dict[str, str]:
+def _checked(headers: Mapping[str, Any]) -> dict[str, str]:
     for name, value in headers.items():
         if name.lower() in _OURS:
             raise FinalError(f"run.http writes {name} itself: leave it out of headers")
-        if not (name.isascii() and name.isprintable() and value.isascii() and value.isprintable()):
-            raise FinalError(f"the header {name[:40]!r} holds what HTTP cannot send: write printable ASCII")
+        sendable = isinstance(value, str) and value.isascii() and value.isprintable()
+        if not sendable or _HEADER.fullmatch(name) is None:
+            raise FinalError(f"the header {name[:40]!r} holds what HTTP cannot send: write text of printable ASCII")
     return dict(headers)
 
 
