@@ -106,6 +106,23 @@ def test_e01_e02_its_queue_hides_long_enough_and_its_mapping_answers_for_each_me
     assert mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
 
 
+def test_alerts_that_it_cannot_take_are_kept_for_a_person_and_none_comes_without_tls(drills: Template) -> None:
+    queues = drills.of_type("AWS::SQS::Queue")
+    names = {found["Properties"]["QueueName"].removeprefix("splitshift-trial-"): name for name, found in queues.items()}
+    assert names.keys() == {"receiver-alerts", "receiver-alerts-dead"}
+    redrive = queues[names["receiver-alerts"]]["Properties"]["RedrivePolicy"]
+    assert redrive["deadLetterTargetArn"]["Fn::GetAtt"][0] == names["receiver-alerts-dead"]
+    assert queues[names["receiver-alerts-dead"]]["Properties"]["MessageRetentionPeriod"] == 14 * 86_400
+    denied = {
+        queue["Ref"]
+        for policy in drills.properties("AWS::SQS::QueuePolicy")
+        for queue in policy["Queues"]
+        for statement in policy["PolicyDocument"]["Statement"]
+        if statement["Effect"] == "Deny" and statement["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
+    }
+    assert denied == set(names.values())
+
+
 def test_worker_and_monitor_are_deployed_after_it_and_no_other_stage_has_one(synthesis: Synthesis) -> None:
     artifacts = json.loads((synthesis.out / "manifest.json").read_text())["artifacts"]
     for part in ("worker", "monitor"):

@@ -22,6 +22,15 @@ LOGICAL_IDS = {
     "incidents": "IncidentsTable",
     "controls": "ControlsTable",
 }
+KEYS = {
+    "inventory": ["unit_id"],
+    "leases": ["lease_key"],
+    "completions": ["unit_id", "entry"],
+    "heartbeats": ["source"],
+    "effects": ["unit_id", "effect"],
+    "incidents": ["condition"],
+    "controls": ["name"],
+}
 STATEFUL = {"AWS::DynamoDB::Table", "AWS::KMS::Key"}
 
 
@@ -39,6 +48,13 @@ def test_g03_logical_ids_of_everything_stateful_are_frozen(synthesis: Synthesis)
         tables = synthesis.template(stage, "records").of_type("AWS::DynamoDB::Table")
         assert set(tables) == set(LOGICAL_IDS.values())
     assert set(synthesis.template("prod", "records").of_type("AWS::KMS::Key")) == {"RecordsKey"}
+
+
+def test_g03_keys_are_frozen_since_with_others_cloudformation_makes_a_new_and_empty_table(prod: Template) -> None:
+    keys = {
+        table.name: [one["AttributeName"] for one in of(prod, table)["Properties"]["KeySchema"]] for table in TABLES
+    }
+    assert keys == KEYS
 
 
 def test_g03_tables_and_their_key_outlive_their_stack_and_a_replacement(prod: Template) -> None:
