@@ -28,7 +28,6 @@ from functions.sdk.errors import (
     DuplicateEffectError,
     EffectPayloadError,
     EffectUnknownError,
-    LeaseGone,
     NotApplied,
     StepResultError,
     Stop,
@@ -176,7 +175,7 @@ class Calls:
         def called() -> Any:
             with self._lock:
                 if self._closed:
-                    raise LeaseGone("the attempt is over")
+                    raise NotApplied("the attempt is over: nothing was called")
                 self._states[key] = state
                 self._calling += 1
             try:

@@ -199,11 +199,12 @@ def test_an_effect_that_was_begun_as_the_job_returned_is_not_called(unit: Unit, 
         return begins()
 
     attempt = unit.attempt(database=Interfered(unit.database, {1: closes}))
-    with pytest.raises(LeaseGone, match="over"):
+    with pytest.raises(NotApplied, match="the attempt is over"):
         attempt.effect("charge", receiver.charge)
 
     assert receiver.calls == []
     assert attempt.calls.states == ()
+    assert unit.effects.of_unit(CHARGE) == [], "of what was certainly not called, nothing is unknown"
 
 
 def test_an_effect_and_a_step_of_one_name_do_not_meet(unit: Unit, receiver: Receiver) -> None:
