@@ -43,17 +43,18 @@ class Problem:
 
 def problems(error: ValidationError, model: type[BaseModel]) -> Iterator[Problem]:
     for detail in error.errors(include_url=False):
-        message, fix = _said(detail, keys_at(model, detail["loc"][:-1]))
+        message, fix = _said(detail, model)
         yield Problem(path=tuple(detail["loc"]), message=message, fix=fix)
 
 
-def _said(detail: ErrorDetails, known: list[str]) -> tuple[str, str]:
+def _said(detail: ErrorDetails, model: type[BaseModel]) -> tuple[str, str]:
     refused = detail.get("ctx", {}).get("error")
     if isinstance(refused, Refused):
         return refused.message, refused.fix
     value, limits = shown(detail["input"]), detail.get("ctx", {})
     match detail["type"]:
         case "extra_forbidden":
+            known = keys_at(model, detail["loc"][:-1])
             near = difflib.get_close_matches(str(detail["loc"][-1]), known, n=1, cutoff=0.6)
             return "is not a known field", f"write {near[0]}" if near else "leave it out"
         case "bool_type":
@@ -65,6 +66,7 @@ def _said(detail: ErrorDetails, known: list[str]) -> tuple[str, str]:
         case "less_than_equal":
             return f"{value} is too large", f"write {limits['le']} or less"
         case "model_type" | "dict_type":
-            return f"must be a table, not {value}", "write { key = value }"
+            keys = ", ".join(keys_at(model, detail["loc"]))
+            return f"must be a table, not {value}", "write { key = value }" + (f", with {keys}" if keys else "")
         case _:
             return f"{value} is refused: {detail['msg']}", "write a value of the right type"

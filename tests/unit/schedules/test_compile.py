@@ -295,6 +295,14 @@ def test_a_value_that_cannot_work_is_one_error_at_its_field(project: Project, li
     assert compiled.document["jobs"] == {}
 
 
+@pytest.mark.parametrize(("line", "key"), [('catchup = "latest"', "policy"), ("retries = 3", "attempts")])
+def test_a_value_where_a_table_belongs_is_told_the_tables_keys(project: Project, line: str, key: str) -> None:
+    project.write(SMALL + line)
+    [error] = project.compile().errors
+    assert error.fix.startswith("write { key = value }, with ")
+    assert key in error.fix
+
+
 def test_seconds_go_with_cron_fields(project: Project) -> None:
     project.write(SMALL + 'seconds = "0,30"')
     [job] = parse(project.compile().document).jobs.values()
