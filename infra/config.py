@@ -41,11 +41,13 @@ _EXAMPLES = {
 }
 # A function's name has 64 characters at most; a queue's more.
 _LONGEST_NAME = 64
+# A resource has 50 tags at most; ours are stage, pool, cost centre, and an endpoint's name.
+_MOST_TAGS = 46
 _LOG_DAYS = frozenset({1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 3653})
 
 
 def _own_tag(name: str) -> str:
-    if name.lower().startswith(("aws:", "splitshift-")) or name == "cost-centre":
+    if name.lower().startswith(("aws:", "splitshift-")) or name.lower() == "cost-centre":
         raise ValueError("a tag of that name is AWS's or Splitshift's own: write another")
     return name
 
@@ -54,6 +56,14 @@ def _each_once(values: tuple[str, ...] | None) -> tuple[str, ...] | None:
     if values is not None and len(set(values)) < len(values):
         raise ValueError("something stands there twice: write each once")
     return values
+
+
+def _fit_a_resource(tags: dict[str, str]) -> dict[str, str]:
+    if len(tags) > _MOST_TAGS:
+        raise ValueError(f"a resource has room for {_MOST_TAGS} tags of yours: write fewer")
+    if len({name.lower() for name in tags}) < len(tags):
+        raise ValueError("names that differ in case only are one name to some of AWS: write one of them")
+    return tags
 
 
 Once = AfterValidator(_each_once)
@@ -103,7 +113,7 @@ class StageConfig(BaseModel):
     skew_s: Annotated[int, Field(ge=1, le=60)] = 5
     endpoints: Annotated[tuple[str, ...], Once] = ()
     reserved_concurrency: dict[str, Annotated[int, Field(ge=1, le=1000)]] = Field(default_factory=dict)
-    tags: dict[TagName, TagText] = Field(default_factory=dict)
+    tags: Annotated[dict[TagName, TagText], AfterValidator(_fit_a_resource)] = Field(default_factory=dict)
     cost_centre: TagText | None = None
     qualifier: Qualifier = "hnb659fds"
     permissions_boundary: Boundary | None = None
