@@ -86,7 +86,9 @@ def main(arguments: list[str] | None = None) -> Any:
 
 def _of_aws(error: Exception) -> str:
     """What AWS refused, or that it was not reached, without the endpoint's and the account's names."""
-    details: dict[str, Any] = (getattr(error, "response", None) or {}).get("Error", {})  # None where nobody answered
+    from functions.kit.aws import refusal  # noqa: PLC0415 - boto3, which most commands do without
+
+    details = refusal(error)
     operation = getattr(error, "operation_name", None)
     if not details:
         return (

@@ -118,6 +118,6 @@ def _read(stage: str, local: LocalInstallation | None, places: Places) -> Stage:
 
 def _short(error: Exception) -> str:
     """The kind of error and what to do, not its text, which may name endpoints and keys."""
-    code = getattr(error, "response", {}).get("Error", {}).get("Code", "")
+    code = aws.refusal(error).get("Code", "")
     name = code or type(error).__name__
     return f"{name}: {_HINTS[name]}" if name in _HINTS else name

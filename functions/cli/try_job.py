@@ -20,6 +20,7 @@ from functions.schedules.definitions import parse
 from functions.schedules.rules import Refused, shown
 from functions.schedules.slots import previous
 from functions.schedules.zones import load_zone
+from functions.worker.handler import place_variables
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -73,7 +74,8 @@ def command(
       splitshift try charge --slot 02:00 --payload '{"cents": 5}' --effects receiver
     """  # noqa: D301  \b is click's mark for lines that stay as they are
     now = clock_of(context).now()
-    jobs = parse(compiled_or_exit(root)).jobs
+    definitions = parse(compiled_or_exit(root))
+    jobs = definitions.jobs
     if name not in jobs:
         raise click.UsageError(f"there is no job {shown(name)}: {near(name, list(jobs))}")
     job = jobs[name]
@@ -85,6 +87,7 @@ def command(
     if effects == REAL and not yes:
         click.confirm(f"{name}'s effects are called, and a next try calls them again.  Go on?", abort=True, err=True)
     tell = _silent if as_json else partial(_tell, out=sys.stdout)  # while the job runs, stdout is the log's
+    place_variables(definitions.pools.get(job.pool))
     tried = try_job(job, jobs, effects=effects, tell=tell, log=sys.stderr, **how)
     if as_json:
         emit_json(_document(tried))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -30,6 +31,12 @@ def call_times(shortest_lease_s: float) -> CallTimes:
     how often the keep-alive must succeed.
     """
     return CallTimes(connect_s=shortest_lease_s / 60, read_s=shortest_lease_s / 20)
+
+
+def refusal(error: BaseException) -> Mapping[str, Any]:
+    """What AWS said when it refused, its `Code` and more; empty where it never answered."""
+    response: Mapping[str, Any] = getattr(error, "response", None) or {}
+    return response.get("Error", {})
 
 
 def client(service: str, *, shortest_lease_s: float = DEFAULT_LEASE_S) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from functools import cache
 from typing import Any
@@ -10,6 +11,7 @@ from functions.kit import aws
 from functions.kit.clock import SystemClock
 from functions.records.stores import Stores, dynamo_database
 from functions.schedules.definitions import Definitions, for_stage, load, shortest_lease_s
+from functions.schedules.model import Pool
 from functions.worker.faults import Faults
 from functions.worker.messages import Visibility
 from functions.worker.protocol import Protocol
@@ -28,6 +30,7 @@ def worker() -> Worker:
 def build(settings: WorkerSettings) -> Worker:
     """With clients of its own: one process may hold workers of several pools."""
     definitions = for_stage(load(settings.definitions), settings.stage)
+    place_variables(definitions.pools.get(settings.pool))
     lease_s = shortest_lease_s(definitions, settings.pool)
     clock = SystemClock()
     stores = Stores(dynamo_database(clock, shortest_lease_s=lease_s), skew=settings.skew)
@@ -42,6 +45,13 @@ def build(settings: WorkerSettings) -> Worker:
     )
     visibility = Visibility(aws.client("sqs", shortest_lease_s=lease_s), settings.queue_url)
     return Worker(protocol, stores, definitions, visibility=visibility, clock=clock, settings=settings)
+
+
+def place_variables(pool: Pool | None) -> None:
+    """Set a pool's `environment` where it is missing: a Lambda function has it from the start, a process here not."""
+    if pool is not None:
+        for name, value in pool.environment.items():
+            os.environ.setdefault(name, value)
 
 
 def secrets_of(definitions: Definitions, pool: str) -> Mapping[str, str]:

@@ -109,7 +109,7 @@ _SOURCES: dict[str, Callable[[float], _Source]] = {"ssm": _ssm, "secretsmanager"
 def _kind(error: Exception) -> str:
     """AWS's own code, where Powertools wrapped it."""
     cause = error.__cause__ or error.__context__ or error
-    code = getattr(cause, "response", {}).get("Error", {}).get("Code")
+    code = aws.refusal(cause).get("Code")
     return str(code or type(cause).__name__)
 
 

@@ -11,12 +11,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from botocore.exceptions import ReadTimeoutError
 
 from functions.records.bounds import MAX_TEXT_BYTES
 from functions.records.entries import Outcome
 from functions.sdk import Run
 from functions.worker import secrets
-from functions.worker.secrets import Secrets
+from functions.worker.secrets import Secrets, SecretUnavailableError
 from tests.support.aws import client
 from tests.support.worlds import World, a_charge
 
@@ -114,6 +115,16 @@ def test_a_secret_that_cannot_be_read_fails_the_attempt_and_a_later_one_finds_it
     completion = world.journal(unit_id).completion
     assert completion is not None
     assert completion.outcome is Outcome.SUCCEEDED
+
+
+def test_a_store_that_does_not_answer_in_time_is_a_secret_that_cannot_be_read(monkeypatch: pytest.MonkeyPatch):
+    class Silent:
+        def get(self, name: str, **_: object) -> str:
+            raise ReadTimeoutError(endpoint_url=name)
+
+    monkeypatch.setitem(secrets._SOURCES, "ssm", lambda _: secrets._Source(provider=Silent(), options={}))
+    with pytest.raises(SecretUnavailableError, match=r"could not be read \(ReadTimeoutError\)"):
+        Secrets({"TOKEN_OF_NOBODY": "ssm:/token"}).provide()
 
 
 def test_a_value_is_read_once_per_process_and_again_by_the_next(store: Store):

@@ -6,6 +6,7 @@ import io
 import logging
 import os
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from functions.sdk import GiveUp, Run
 from functions.sdk.testing import Receiver
 from tests.support.commands import Run as Command
 from tests.support.commands import runner
+from tests.support.project import a_project
 
 URL = "SPLITSHIFT_RECEIVER_URL"
 
@@ -124,6 +126,18 @@ def test_a_call_of_aws_is_tried_where_no_region_is_set(run: Command, monkeypatch
     assert (ran.code, ran.err) == (0, "")
     assert "stateMachineArn" in ran.out
     assert "AWS_DEFAULT_REGION" not in os.environ
+
+
+def test_the_environment_of_its_pool_is_there(run: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    project = a_project(tmp_path)
+    project.write("def main(run): ...", "examples/charge.py")
+    project.write('[jobs.charge]\nschedule = "@daily"\nrun = "examples.charge:main"\nowner = "ops"\npool = "billing"')
+    project.write('[pools.billing]\nenvironment = { BILLING_URL = "https://a.example" }', "pools.toml")
+    monkeypatch.setattr(charge, "main", lambda _: {"url": os.environ["BILLING_URL"]})
+    monkeypatch.setenv("BILLING_URL", "")  # so that it goes again
+    monkeypatch.delenv("BILLING_URL")
+    ran = run("try", "charge", "--root", str(project.root), "--json")
+    assert ran.document["result"] == {"url": "https://a.example"}
 
 
 def test_real_effects_are_called_after_a_yes(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import boto3
@@ -10,7 +11,9 @@ import pytest
 
 from functions.local.context import StandInContext
 from functions.local.installation import install
+from functions.schedules.compile import write_definitions
 from functions.worker import handler as module
+from tests.support.project import a_project
 
 EVENT = json.loads((Path(__file__).parents[3] / "events" / "worker.sqs.json").read_text())
 
@@ -40,6 +43,19 @@ def test_a_message_of_a_unit_without_a_row_is_acknowledged_and_leaves_no_lease(s
         for page in boto3.client("dynamodb").get_paginator("scan").paginate(TableName="splitshift-handler-leases")
     ]
     assert [("owner" in item, "token" in item) for item in items] == [(False, True)]
+
+
+def test_a_pools_environment_is_there_in_a_process_that_nobody_gave_it(stage, monkeypatch, tmp_path):
+    project = a_project(tmp_path)
+    project.write(
+        '[pools.default]\nenvironment = { BILLING_URL = "https://a.example", REGION = "of the pool" }', "pools.toml"
+    )
+    write_definitions(project.compile().document, tmp_path / "definitions.json")
+    monkeypatch.setenv("REGION", "of this machine")
+    monkeypatch.setenv("BILLING_URL", "")  # so that it goes again
+    monkeypatch.delenv("BILLING_URL")
+    module.worker()
+    assert (os.environ["BILLING_URL"], os.environ["REGION"]) == ("https://a.example", "of this machine")
 
 
 def test_the_sample_event_names_a_unit_and_its_lock_only():
