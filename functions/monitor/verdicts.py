@@ -112,9 +112,13 @@ class Case:
     @property
     def is_open(self) -> bool:
         """It is to be worked and has not ended: to be looked at again in the next pass."""
-        if self.completion is not None or (self.row is not None and self.row.state == "suppressed"):
+        if self.completion is not None:
             return False
-        return self.evidence.row is not None or self.began
+        return self.began or (self.evidence.row is not None and not self.suppressed)
+
+    @property
+    def suppressed(self) -> bool:
+        return self.row is not None and self.row.state == "suppressed"
 
 
 def findings(case: Case, now: datetime, skew: timedelta) -> Iterator[Finding]:
@@ -143,7 +147,7 @@ def resolution(incident: Incident, case: Case) -> str | None:
             return "the row was written after all"
         case Reason.NOT_STARTED if case.began:
             return "it has started"
-        case Reason.NOT_STARTED if case.row is not None and case.row.state == "suppressed":
+        case Reason.NOT_STARTED if case.suppressed:
             return "it is not to run any more"
         case Reason.NEEDS_REVIEW if completion is None and not _waits_for_approval(case):
             return "a person answered"

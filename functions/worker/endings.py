@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -14,7 +14,7 @@ from functions.records.bounds import bounded
 from functions.records.completions import Ended
 from functions.records.controls import Control
 from functions.records.effects import DONE as RECORD_DONE
-from functions.records.ended_jobs import EndedJob
+from functions.records.ended_jobs import DELETED, DISABLED, EndedJob
 from functions.records.entries import (
     Attempt,
     Completion,
@@ -99,7 +99,10 @@ class Endings:
         """The unit ends without running."""
         effects = self._from_ledger(unit) if unit.started else ()
         attempts, owner = unit.journal.attempts, unit.lease.owner
-        completion = self._completion(unit, conclusion.outcome, attempts, effects, conclusion.reason, owner=owner)
+        outcome, reason = conclusion.outcome, conclusion.reason
+        if reason in {DELETED, DISABLED}:  # by no person's word about this unit
+            outcome, reason = _seen_to(outcome, reason, effects)
+        completion = self._completion(unit, outcome, attempts, effects, reason, owner=owner)
         return self._end(unit, completion, Acknowledge())
 
     def succeeded(self, unit: Unit, ran: Ran, started: datetime) -> Reply:
@@ -127,10 +130,7 @@ class Endings:
         """Ended for a later unit of its job; as failed where a call's outcome is unknown, so that a person looks."""
         attempts = (*unit.journal.attempts, self._attempt(unit, ran, started))
         effects = self._effects(unit, ran)
-        unknown = ", ".join(effect.label for effect in effects if effect.state == UNKNOWN)
-        outcome, reason = Outcome.CANCELLED, CANCEL_RUNNING
-        if unknown:
-            outcome, reason = Outcome.FAILED, bounded(f"{CANCEL_RUNNING}, and the outcome of {unknown} is unknown")
+        outcome, reason = _seen_to(Outcome.CANCELLED, CANCEL_RUNNING, effects)
         completion = self._completion(unit, outcome, attempts, effects, reason, started=started, owner=unit.lease.owner)
         return self._end(unit, completion, Acknowledge())
 
@@ -258,3 +258,13 @@ class Endings:
             for record in records
             if not record.label.startswith(STEP_LABEL)
         )
+
+
+def _seen_to(outcome: Outcome, reason: str, effects: Iterable[EffectState]) -> tuple[Outcome, str]:
+    """How a unit ends that nobody goes on with: as failed where a call's outcome is unknown, so that a person looks."""
+    unknown = ", ".join(effect.label for effect in effects if effect.state == UNKNOWN)
+    return (
+        (Outcome.FAILED, bounded(f"{reason}, and the outcome of {unknown} is unknown"))
+        if unknown
+        else (outcome, reason)
+    )

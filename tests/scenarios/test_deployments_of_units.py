@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 
 import pytest
 
+from functions.records.database import Put
 from functions.records.entries import Completion, Outcome
+from functions.records.inventory import to_item
+from functions.records.tables import INVENTORY
 from functions.schedules.definitions import Job
 from functions.sdk import Retry, Run
 from tests.support.operators import Town, a_minutely, after
@@ -73,6 +77,40 @@ def test_b13_a_unit_that_waits_for_its_next_attempt_ends_as_cancelled_when_its_j
     assert len(ended(town).attempts) == 1
     assert runs == [after(0), *([after(60)] if anew else [])]
     assert town.alerts.got == []
+
+
+def test_b13_a_unit_whose_job_is_deleted_over_a_call_of_unknown_outcome_ends_as_failed_so_that_a_person_looks() -> None:
+    town, _ = started(HOURLY, OTHER)
+
+    def lost(*, idempotency_key: str) -> None:
+        raise TimeoutError(idempotency_key)
+
+    @town.job
+    def charge(run: Run) -> None:
+        with suppress(TimeoutError):
+            run.effect("charge", lost, repeatable=True)
+        raise Retry("later", after=1800)
+
+    town.minutes(after(0), after(5), watched=True)
+    town.deploy(OTHER)
+    town.minutes(after(6), after(40), watched=True)
+
+    assert ended(town).outcome is Outcome.FAILED
+    assert ended(town).reason == "deleted, and the outcome of charge is unknown"
+    assert town.alerts.got == [("open", "failed", CHARGE)]
+
+
+def test_a_unit_that_was_begun_when_a_tick_that_stood_still_superseded_its_row_is_brought_to_its_end() -> None:
+    """A tick leaves alone what may be begun, by the clock that it looked at when it began."""
+    town, runs = started(HOURLY, OTHER, fails=True)
+    town.tick(after(0))
+    row = town.stores.inventory.read(CHARGE)
+    assert row is not None
+    town.memory.put(Put(INVENTORY.name, to_item(replace(row, state="suppressed", reason="superseded"))))
+    town.minutes(after(1), after(31))
+
+    assert (ended(town).outcome, len(ended(town).attempts)) == (Outcome.SUCCEEDED, 2)
+    assert runs == [after(0), after(30)]
 
 
 def test_b13_a_disabled_jobs_unit_is_cancelled_and_what_a_person_asked_for_runs() -> None:

@@ -156,20 +156,35 @@ def _incidents(world: Installation) -> list[Incident]:
 def _told(checker: Checker, world: Installation, known: list[Row]) -> None:
     incidents = _incidents(world)
     journals = {row.unit_id: world.memory_journal(row.unit_id) for row in known}
+    not_looked_at = {row.unit_id for row in known if row.state == "suppressed"}  # superseded once it was begun
     for unit_id, journal in journals.items():
         for reason in _faults_of(journal):
+            if reason == "worker_lost" and unit_id in not_looked_at:
+                continue
             if not any(one.condition == f"{reason}#{unit_id}" for one in incidents):
                 checker.found(8, f"nobody was told of {unit_id}: {reason}")
     still_here = world.versions[-1].jobs
     gone = {row.unit_id for row in known if row.origin == "manual" and row.job not in still_here}
+    waited = {row.unit_id for row in known if _lock_was_anothers(row, known, journals)}
     for one in incidents:
         _sent(checker, world, one)
-        if one.reason == "not_started" and one.subject in gone:
-            continue  # a person asked for a job after the deployment that deleted it: nobody will do it
+        if one.reason == "not_started" and one.subject in gone | waited:
+            # A person asked for a job after the deployment that deleted it: nobody will do it.  Or it was told while
+            # the lock that the unit waits for was free for the moment.
+            continue
         if one.subject in journals and not _justified(checker, one.reason, journals[one.subject], calm=world.plan.calm):
             checker.found(8, f"{one.condition} was told, and is not true")
         if world.plan.calm and one.reason not in {"failed", "bad_definition"}:
             checker.found(8, f"{one.condition} was told, and nothing went wrong")
+
+
+def _lock_was_anothers(row: Row, known: list[Row], journals: dict[str, Journal]) -> bool:
+    return any(
+        attempt.finished > row.run_at
+        for other in known
+        if other.lock == row.lock and other.unit_id != row.unit_id
+        for attempt in journals[other.unit_id].all_attempts
+    )
 
 
 def _sent(checker: Checker, world: Installation, incident: Incident) -> None:
