@@ -16,7 +16,7 @@ def test_an_ordinary_unit_costs_no_more_than_its_share_over_a_bare_loop_with_the
     ministack_endpoint: str,
 ) -> None:
     """In a process of its own, without the threads of this one."""
-    command = [sys.executable, "-m", "tests.benchmarks.worker_cpu", "--units", "30", "--json"]
+    command = [sys.executable, "-m", "tests.benchmarks.worker_cpu", "--units", "60", "--json"]
     ended = subprocess.run(
         [*command, "--endpoint", ministack_endpoint], capture_output=True, text=True, timeout=240, check=False
     )

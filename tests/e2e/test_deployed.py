@@ -7,7 +7,7 @@ import re
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from urllib.error import HTTPError
 from urllib.parse import urlsplit
@@ -17,10 +17,13 @@ import pytest
 
 from functions.cli.stage import Stage
 from functions.kit import aws
+from functions.kit.instants import to_text
 from functions.local.cdk import Cdk
 from functions.local.receiver import ReceiverLog
 from functions.records.heartbeats import MONITOR
+from functions.records.inventory import Row
 from functions.records.tables import COMPLETIONS, INVENTORY
+from functions.scheduler.settings import SchedulerSettings
 from tests.e2e.kills import kill_workers
 from tests.e2e.load import Load
 from tests.support.deployed import PATIENT_S, ROOT, Up, completed
@@ -28,6 +31,8 @@ from tests.support.local import now, wait_for
 
 pytestmark = [pytest.mark.slow, pytest.mark.cdk, pytest.mark.ministack, pytest.mark.timeout(900)]
 
+MINUTE = timedelta(minutes=1)
+LOOKAHEAD = SchedulerSettings().lookahead
 SECOND = "second"
 BOTH = "both"
 DEPLOY = ("deploy", "--exclusively", "--require-approval", "never")
@@ -74,13 +79,17 @@ def test_e02_workers_killed_at_random_lose_and_double_nothing_and_every_dead_att
 def test_a_roles_stack_deployed_under_load_loses_and_doubles_nothing(
     up: Up, synthesised: None, stack: str, functions: tuple[str, ...]
 ) -> None:
+    began = now()
     with up.stage() as stage:
         before = [code_of(name) for name in functions]
         load = Load(up, stage, seed=2)
         under(load, lambda: up.cdk(*DEPLOY, f"splitshift-local-{stack}", app=BOTH))
         account = load.finish()
         after = [code_of(name) for name in functions]
+        rows = rows_of_beat(stage, began)
     assert account.ok, account
+    assert len(rows) > LOOKAHEAD // MINUTE
+    assert {slot: row.state for slot, row in rows.items() if row} == dict.fromkeys(rows, "due"), "each slot has its row"
     assert all(old != new for old, new in zip(before, after, strict=True)), "what was deployed is new"
 
 
@@ -163,6 +172,22 @@ def under(load: Load, work: Callable[[], None]) -> None:
             time.sleep(1)
         working.result()
     assert len(load.units) > 2
+
+
+def rows_of_beat(stage: Stage, since: datetime) -> dict[str, Row | None]:
+    """The rows of a job of each minute, as far as a tick of from now on has written ahead."""
+    called = now()
+    wait_for(lambda: cursor(stage) >= called + LOOKAHEAD, 150)
+    first = since.replace(second=0, microsecond=0) + MINUTE
+    slots = [first + place * MINUTE for place in range((cursor(stage) - first) // MINUTE + 1)]
+    unit_ids = [f"beat@{to_text(slot)}" for slot in slots]
+    return {unit_id: stage.stores.inventory.read(unit_id) for unit_id in unit_ids}
+
+
+def cursor(stage: Stage) -> datetime:
+    state = stage.stores.heartbeats.scheduler("scheduler#0")
+    assert state is not None
+    return state.cursor
 
 
 def code_of(name: str) -> str:

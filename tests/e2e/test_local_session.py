@@ -226,7 +226,7 @@ def test_killing_a_workers_whole_group_leaves_its_unit_to_another(local: Local, 
     attempts = local.attempts(accidents.struck)
     assert [attempt.ending for attempt in attempts] == [Ending.LOST, Ending.SUCCEEDED]
     assert local.session.receiver.effects(accidents.struck) == 1
-    wait_for(lambda: local.session.receiver.alerts(accidents.struck) == ["worker_lost"])
+    assert wait_for(lambda: local.session.receiver.alerts(accidents.struck), 150) == ["worker_lost"]
     wait_for(lambda: "resolved" in states(local, accidents.struck))
 
 
@@ -235,7 +235,7 @@ def test_a_unit_that_hangs_is_ended_at_max_duration_and_recorded_as_such(local: 
     lost, succeeded = local.attempts(accidents.hung)
     assert (lost.ending, lost.overran) == (Ending.LOST, True)
     assert succeeded.ending is Ending.SUCCEEDED
-    wait_for(lambda: local.session.receiver.alerts(accidents.hung) == ["worker_lost"])
+    assert wait_for(lambda: local.session.receiver.alerts(accidents.hung), 150) == ["worker_lost"]
     logs = (local.session.places.folder / "logs").glob("worker-*.log")
     assert any("over its max_duration" in log.read_text() for log in logs)
 

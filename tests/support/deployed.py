@@ -46,6 +46,10 @@ drill        = true
 [jobs.slow]
 run = "slow:main"
 
+[jobs.beat]
+run      = "beat:main"
+schedule = "* * * * *"
+
 [jobs.load]
 run     = "load:main"
 overlap = "allow"
@@ -89,7 +93,11 @@ def main(run):
         if run.payload["fails"] and run.attempt == 1:
             raise RuntimeError("as asked")
 '''
-JOBS = {"jobs.toml": JOBS_TOML, "pools.toml": POOLS_TOML, "slow.py": SLOW, "load.py": LOAD}
+BEAT = """
+def main(run):
+    return None
+"""
+JOBS = {"beat.py": BEAT, "jobs.toml": JOBS_TOML, "pools.toml": POOLS_TOML, "slow.py": SLOW, "load.py": LOAD}
 
 
 @dataclass(frozen=True, kw_only=True)
