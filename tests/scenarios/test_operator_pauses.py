@@ -140,6 +140,25 @@ def test_slots_of_a_pause_are_made_up_for_though_the_schedule_was_changed_meanwh
     assert all(row.slot in {after(10), after(20), after(30), after(37)} for row in town.rows.values())
 
 
+def test_a_message_that_came_a_moment_early_into_a_pause_is_sent_again_by_a_resume_before_its_time() -> None:
+    town = Town(a_minutely())
+    runs: list[datetime] = []
+
+    @town.job
+    def charge(run: Run) -> None:
+        runs.append(town.clock.now())
+
+    unit_id = town.due(at=after(0), sends=1)
+    town.clock.set(after(0) - timedelta(seconds=1))
+    pause(town.stage, [town.jobs["charge"]], until=None, reason=None)
+    town.work()
+    assert resume(town.stage, [town.jobs["charge"]]).sent_again == (unit_id,)
+    town.clock.set(after(0))
+    town.work()
+    assert town.state(unit_id).state is State.SUCCEEDED
+    assert runs == [after(0)]
+
+
 def test_what_had_begun_is_held_back_and_goes_on_when_resumed_and_not_when_it_would_look_again() -> None:
     town = Town(a_minutely())
     job = town.jobs["charge"]

@@ -28,6 +28,8 @@ def is_quiet(checker: Checker, world: Installation) -> bool:
     seen = sum(began > checker.journal_changed_ms for began in world.watched_ms)
     if world.plan.watched and seen < _SEEN:
         return False
+    if any(incident.unsent for incident in _incidents(world)):
+        return False  # another pass sends it, once the one that claimed it is taken for dead
     # What comes back later than that is of a unit that has ended, or is waited for below.
     next_at = world.mail.next_at
     if next_at is not None and ms_of(next_at) < world.hub.now_ms + MINUTE_MS:
@@ -168,10 +170,10 @@ def _told(checker: Checker, world: Installation, known: list[Row]) -> None:
     waited = {row.unit_id for row in known if _lock_was_anothers(row, known, journals)}
     for one in incidents:
         _sent(checker, world, one)
-        if one.reason == "not_started" and one.subject in gone | waited:
-            # A person asked for a job after the deployment that deleted it: nobody will do it.  Or it was told while
-            # the lock that the unit waits for was free for the moment.
-            continue
+        if one.reason == "not_started" and one.subject in gone:
+            continue  # a person asked for a job after the deployment that deleted it: nobody will do it
+        if one.reason in {"not_started", "not_complete"} and one.subject in waited:
+            continue  # others had its lock for too long; it may have been free at the moment of the telling
         if one.subject in journals and not _justified(checker, one.reason, journals[one.subject], calm=world.plan.calm):
             checker.found(8, f"{one.condition} was told, and is not true")
         if world.plan.calm and one.reason not in {"failed", "bad_definition"}:
