@@ -29,6 +29,8 @@ LOOK_EVERY_S = 2
 COUNTED = timedelta(hours=24)
 """So far ahead slots are counted where a pause has no end."""
 MOST = 10_000
+# A second that the relay takes off a message's delay, and the clocks.
+_EARLY = timedelta(seconds=10)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,10 +144,6 @@ class Quiet:
 def longest_attempt(jobs: Sequence[Job]) -> timedelta:
     """After this every attempt that was running has ended, or its lease has."""
     return timedelta(seconds=max((job.max_duration_s + job.lease_s for job in jobs), default=0))
-
-
-# A second that the relay takes off a message's delay, and the clocks.
-_EARLY = timedelta(seconds=10)
 
 
 def _open(stage: Stage, names: frozenset[str]) -> list[UnitRecords]:

@@ -15,9 +15,9 @@ def a_job(*schedules: str, **fields: Any) -> Job:
     return Job(schedules=schedules or ("0 2 * * *",), **{**base, **fields})
 
 
-def asked_for(job: Job, slot: datetime) -> Row:
+def asked_for(job: Job, slot: datetime, unit_id: str | None = None) -> Row:
     """The row of a unit that a person wants, due at its slot."""
-    unit_id = f"{job.name}@{to_text(slot)}"
+    unit_id = unit_id or f"{job.name}@{to_text(slot)}"
     return Row(
         unit_id=unit_id,
         job=job.name,

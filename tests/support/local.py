@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from textwrap import dedent
@@ -13,11 +14,11 @@ from typing import Any, TypeVar
 from uuid import uuid4
 
 from functions.kit.clock import SystemClock
-from functions.records.inventory import Row
 from functions.records.stores import Stores
 from functions.records.unit_id import UnitId
 from functions.schedules.compile import compile_jobs
 from functions.schedules.model import Job
+from tests.support.jobs import asked_for
 
 T = TypeVar("T")
 
@@ -80,17 +81,7 @@ def request(stores: Stores, job: Job, number: int = 0, **payload: Any) -> str:
     """An explicit request of a unit, as the operator's command writes it."""
     at = now()
     unit_id = str(UnitId(job=job.name, key=f"{number}-{uuid4().hex[:6]}"))
-    row = Row(
-        unit_id=unit_id,
-        job=job.name,
-        partition=None,
-        slot=at,
-        run_at=at,
-        lock=job.lock_for(None, unit_id),
-        origin="manual",
-        payload=payload,
-        created_at=at,
-    )
+    row = replace(asked_for(job, at, unit_id), payload=payload, definition="")
     stores.inventory.request(row, uuid4().hex)
     return unit_id
 
