@@ -169,7 +169,7 @@ def _last(found: list[UnitRecords], now: datetime) -> list[UnitRecords]:
 
 
 def _suppressed(records: UnitRecords) -> bool:
-    return isinstance(records.row, Row) and records.row.state == "suppressed"
+    return isinstance(records.row, Row) and records.row.state == "suppressed" and not records.journal.begun
 
 
 def _wanted(stage: Stage, text: str) -> _Wanted:

@@ -97,7 +97,12 @@ def list_units(stage: Stage, window: Window, jobs: Mapping[str, Job], *, only: s
     ids = slots_with_records(stage, named) | ended_units(stage, names, window)
     ids |= {unit_id for unit_id in open_units(stage) if only is None or parse_unit_id(unit_id).job == only}
     found = [listed for listed in judged(stage, ids) if listed.records.exists or listed.unit_id in named.owed]
-    return sorted((listed for listed in found if _in(window, listed)), key=_by_time)
+    return sorted((listed for listed in found if _in(window, listed) and not gave_way(listed, named)), key=_by_time)
+
+
+def gave_way(listed: Listed, named: Named) -> bool:
+    """A slot that other definitions had, and that was suppressed for these.  The index knows it for a while."""
+    return listed.state.state is State.SUPPRESSED and listed.unit_id not in named.units
 
 
 def slots_with_records(stage: Stage, named: Named) -> set[str]:

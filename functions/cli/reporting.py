@@ -19,6 +19,7 @@ from functions.cli.listing import (
     Window,
     by_slots,
     ended_units,
+    gave_way,
     judged,
     open_units,
     overdue,
@@ -122,7 +123,7 @@ def _counts(first: str, listed: Listed, named: Named, window: Window) -> bool:
     """A slot of ours that was owed or has a row; else a unit that exists, and belongs to this while."""
     if first in named.owed:
         return True
-    if not listed.records.exists or listed.unit.origin in _NO_WORK:
+    if not listed.records.exists or listed.unit.origin in _NO_WORK or gave_way(listed, named):
         return False
     return window.holds(listed.slot) and (listed.finished or window.holds(listed.records.run_at))
 

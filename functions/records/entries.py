@@ -152,6 +152,11 @@ class Journal:
         answered = {(review.hold, review.effect) for review in self.reviews}
         return tuple(hold for hold in self.holds if (hold.owner, hold.effect) not in answered)
 
+    @property
+    def begun(self) -> bool:
+        """An attempt left something: it is brought to its end, though a deployment suppressed its slot meanwhile."""
+        return bool(self.attempts or self.holds or self.unread("attempt", "hold"))
+
     def unread(self, *kinds: str) -> int:
         """How many entries of these kinds (`attempt`, `hold`, …) this version cannot read."""
         return sum(entry.partition("#")[0] in kinds for entry in self.unreadable)

@@ -123,8 +123,9 @@ class Inventory:
     def replace(self, seen: Row, row: Row) -> bool:
         """Make the row that was seen into another of the same slot; what was requested of it stays.
 
-        Where there is more to do than before, or elsewhere, the row is triggered once more, so that the unit gets a
-        message.  False if somebody else changed it meanwhile.
+        A due one that is suppressed stays in the index: a worker may have begun the unit just before, and then it is
+        brought to its end, and people are told how.  Where there is more to do than before, or elsewhere, the row is
+        triggered once more, so that the unit gets a message.  False if somebody else changed it meanwhile.
         """
         called = row.state == "due" and (seen.state, *_way(seen)) != ("due", *_way(row))
         return self._become(row, row_as_seen(seen), called=called)
@@ -134,7 +135,8 @@ class Inventory:
         return self._become(row, suppressed_by_pause, called=True)
 
     def _become(self, row: Row, condition: Condition, *, called: bool) -> bool:
-        wanted = {name: value for name, value in to_item(row).items() if name not in _KEPT}
+        kept = _KEPT if row.state == "due" else _KEPT | {"due"}
+        wanted = {name: value for name, value in to_item(row).items() if name not in kept}
         update = Update(
             set={name: value for name, value in wanted.items() if value is not None},
             remove=tuple(name for name, value in wanted.items() if value is None),
@@ -190,7 +192,10 @@ class Inventory:
         return rows
 
     def due_in(self, minute: datetime) -> Iterator[str]:
-        """Ids of the units whose run_at lies in this minute.  From an index: candidates, not the last word."""
+        """Ids of the units whose run_at lies in this minute, also those that were suppressed when they had been due.
+
+        From an index: candidates, not the last word.
+        """
         for shard in range(DUE_SHARDS):
             for item in self._database.find(
                 Find(INVENTORY.name, ("due", due_key(minute, shard)), index=BY_DUE.name),

@@ -58,7 +58,7 @@ def state_of(
     if not isinstance(row, Row):
         return _unknown("it has no row" if row is None else str(row))
     held = _by_lease(journal, lease, now, skew)
-    if row.state == "suppressed":
+    if row.state == "suppressed" and not journal.begun:
         return held or _suppressed(row, journal)
     by_people = _by_people(row, journal) or held or _called_off(journal)
     return by_people or _by_attempts(journal) or _by_time(row, journal, lease, now)
@@ -79,7 +79,7 @@ def _unreadable(journal: Journal) -> str:
 
 
 def _suppressed(row: Row, journal: Journal) -> UnitState:
-    if journal.attempts or journal.holds or journal.stale:
+    if journal.stale:
         return _unknown("its slot is suppressed, and yet it was worked on")
     return UnitState(state=State.SUPPRESSED, reason=row.reason)
 

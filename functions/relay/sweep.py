@@ -64,9 +64,10 @@ def reason_to_wait(row: Row, lease: Lease | None, journal: Journal, now: datetim
     Another unit's lease on the same lock is no reason: this one waits in the queue, if its message is there, and what
     has none must get one.
     """
-    if row.state != "due":
+    own = lease if lease is not None and lease.unit_id == row.unit_id else None
+    if row.state != "due" and not (journal.begun or own):
         return "suppressed"
-    if lease is not None and lease.unit_id == row.unit_id and not lease.expired(now, skew):
+    if own is not None and not own.expired(now, skew):
         return "running"
     if journal.completion is not None:
         return "completed"

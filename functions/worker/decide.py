@@ -80,8 +80,8 @@ def decide(
     """
     if journal.completion is not None or COMPLETION in journal.unreadable:
         return Repeat()
-    if row.state != "due" and not (journal.attempts or journal.holds):
-        return Leave(why=row.reason or "suppressed")  # what was begun before that is brought to its end
+    if row.state != "due" and not journal.begun:
+        return Leave(why=row.reason or "suppressed")
     if journal.unread("hold", "review"):
         # A person's question or word may stand there, written by a later version: not to be run past.
         return Later(at=now + PAUSE_LOOKS_AFTER, why="a hold or review cannot be read")

@@ -68,7 +68,7 @@ def test_a_trigger_of_a_row_that_is_not_there_is_refused_and_makes_none(stores: 
 
 
 def test_due_rows_are_found_by_their_minute_and_suppressed_ones_are_not(stores: Stores) -> None:
-    """The index is sparse: a suppressed row is in no minute."""
+    """The index is sparse: a row that never was due is in no minute."""
     for seconds, number in ((0, 1), (59, 2), (60, 3)):
         stores.inventory.write(row(unit_id=unit(number), run_at=after(seconds)))
     stores.inventory.write(row(unit_id=unit(4), state="suppressed", reason="paused"))
@@ -188,14 +188,14 @@ def test_what_stands_at_a_slot_is_told_to_whoever_comes_second(stores: Stores) -
     assert (first.covers(after(3_600)), first.covers(after(3_601)), first.covers(after(-1))) == (True, False, False)
 
 
-def test_a_row_that_is_replaced_leaves_or_enters_the_index_of_due_units_and_keeps_its_requests(stores: Stores) -> None:
+def test_a_row_that_is_suppressed_stays_in_the_index_for_who_began_it_and_keeps_its_requests(stores: Stores) -> None:
     due = row(generation=1, triggers=frozenset({"r-1"}))
     gone = row(state="suppressed", reason="superseded", generation=2, created_at=after(60))
     stores.inventory.write(due)
     assert stores.inventory.replace(due, gone)
     found = stores.inventory.read(UNIT)
     assert found == row(state="suppressed", reason="superseded", generation=2, triggers=frozenset({"r-1"}))
-    assert list(stores.inventory.due_in(NOW)) == []
+    assert list(stores.inventory.due_in(NOW)) == [UNIT]
 
     assert stores.inventory.replace(gone, row(generation=3))
     found = stores.inventory.read(UNIT)

@@ -8,12 +8,9 @@ from datetime import datetime
 
 import pytest
 
-from functions.records.database import Put
 from functions.records.entries import Completion, Outcome
-from functions.records.inventory import to_item
-from functions.records.tables import INVENTORY
 from functions.schedules.definitions import Job
-from functions.sdk import Retry, Run
+from functions.sdk import GiveUp, Retry, Run
 from tests.support.operators import Town, a_minutely, after
 from tests.support.worlds import CHARGE
 
@@ -104,13 +101,33 @@ def test_a_unit_that_was_begun_when_a_tick_that_stood_still_superseded_its_row_i
     """A tick leaves alone what may be begun, by the clock that it looked at when it began."""
     town, runs = started(HOURLY, OTHER, fails=True)
     town.tick(after(0))
-    row = town.stores.inventory.read(CHARGE)
-    assert row is not None
-    town.memory.put(Put(INVENTORY.name, to_item(replace(row, state="suppressed", reason="superseded"))))
+    supersede(town)
     town.minutes(after(1), after(31))
 
     assert (ended(town).outcome, len(ended(town).attempts)) == (Outcome.SUCCEEDED, 2)
     assert runs == [after(0), after(30)]
+
+
+def test_a_unit_that_fails_after_such_a_tick_is_told_though_its_slot_is_nobodys_any_more() -> None:
+    """The new definitions have no such slot, and a suppressed row asks for nothing: only what was begun tells."""
+    town, _ = started(HOURLY, OTHER)
+
+    @town.job
+    def charge(run: Run) -> None:
+        supersede(town)
+        raise GiveUp("the ledger is closed")
+
+    town.deploy(replace(HOURLY, schedules=("30 8 * * *",)), OTHER)
+    town.minutes(after(0), after(10), watched=True)
+
+    assert ended(town).outcome is Outcome.FAILED
+    assert town.alerts.got == [("open", "failed", CHARGE)]
+
+
+def supersede(town: Town) -> None:
+    row = town.stores.inventory.read(CHARGE)
+    assert row is not None
+    assert town.stores.inventory.replace(row, replace(row, state="suppressed", reason="superseded", generation=9))
 
 
 def test_b13_a_disabled_jobs_unit_is_cancelled_and_what_a_person_asked_for_runs() -> None:

@@ -136,7 +136,7 @@ def _ended(checker: Checker, world: Installation, known: list[Row]) -> None:
     paused = Stores(world.memory, skew=SKEW).controls.read_many([row.job for row in known])
     for row in known:
         journal = world.memory_journal(row.unit_id)
-        if row.state != "due" or journal.completion is not None or journal.open_holds:
+        if not (row.state == "due" or journal.begun) or journal.completion is not None or journal.open_holds:
             continue
         if row.needs_review and not journal.reviews:
             continue
@@ -158,11 +158,8 @@ def _incidents(world: Installation) -> list[Incident]:
 def _told(checker: Checker, world: Installation, known: list[Row]) -> None:
     incidents = _incidents(world)
     journals = {row.unit_id: world.memory_journal(row.unit_id) for row in known}
-    not_looked_at = {row.unit_id for row in known if row.state == "suppressed"}  # superseded once it was begun
     for unit_id, journal in journals.items():
         for reason in _faults_of(journal):
-            if reason == "worker_lost" and unit_id in not_looked_at:
-                continue
             if not any(one.condition == f"{reason}#{unit_id}" for one in incidents):
                 checker.found(8, f"nobody was told of {unit_id}: {reason}")
     still_here = world.versions[-1].jobs

@@ -124,8 +124,15 @@ def test_a_suppressed_slot_says_why() -> None:
     assert got.state in FINISHED
 
 
-def test_a_suppressed_slot_that_was_worked_on_is_unknown() -> None:
-    assert state(of=row(state="suppressed", reason="paused"), attempts=(attempt(),)).state is State.UNKNOWN
+def test_a_suppressed_slot_of_which_only_a_worker_that_was_too_late_left_something_is_unknown() -> None:
+    assert state(of=row(state="suppressed", reason="paused"), stale=(stale(),)).state is State.UNKNOWN
+
+
+def test_a_slot_that_was_suppressed_once_it_was_begun_is_what_becomes_of_it() -> None:
+    superseded = row(state="suppressed", reason="superseded")
+    assert state(of=superseded, held=lease()).state is State.RUNNING
+    assert state(of=superseded, attempts=(attempt(),)).state is State.RETRYING
+    assert state(of=superseded, holds=(hold(),)).state is State.ON_HOLD
 
 
 @pytest.mark.parametrize(

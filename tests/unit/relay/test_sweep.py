@@ -108,3 +108,13 @@ def test_a_unit_whose_next_attempt_lies_ahead_is_left():
 
 def test_a_suppressed_row_is_left():
     assert verdict(a_row(state="suppressed", reason="superseded")) == "suppressed"
+    others = lease(unit_id="ledger@2026-11-29T11:00:00Z")
+    assert verdict(a_row(state="suppressed", reason="superseded"), others) == "suppressed"
+
+
+@pytest.mark.parametrize("begun", [{"attempts": (attempt(),)}, {"unreadable": ("attempt#z",)}])
+def test_a_row_that_was_suppressed_after_its_unit_was_begun_is_sent_again_as_others_are(begun: dict[str, Any]):
+    superseded = a_row(state="suppressed", reason="superseded")
+    assert verdict(superseded, **begun) is None
+    assert verdict(superseded, lease()) == "running"
+    assert verdict(superseded, lease(expires_in_s=-6)) is None
