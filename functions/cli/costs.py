@@ -15,6 +15,7 @@ from typing import Any, cast
 from functions.cli import prices
 from functions.cli.prices import Price
 from functions.records import retention
+from functions.records.shards import MOST_SHARDS
 from functions.schedules.model import Job, Pool, services_in_vpc
 
 MONTH = timedelta(days=30)
@@ -75,6 +76,8 @@ def options_of(table: object) -> StageOptions:
         kind = "list" if key == "endpoints" else type(default[key]).__name__
         if type(value).__name__ != kind or (key == "alarms" and value not in ALARMS):
             raise ValueError(f".{key} cannot be {value!r}")
+    if not 1 <= cast("int", chosen.get("shards", 1)) <= MOST_SHARDS:
+        raise ValueError(f".shards cannot be {chosen['shards']}: write 1 to {MOST_SHARDS}")
     if "endpoints" in chosen:
         chosen["endpoints"] = tuple(map(str, cast("list[object]", chosen["endpoints"])))
     return StageOptions(**cast("dict[str, Any]", chosen))

@@ -22,6 +22,7 @@ from functions.local.places import LocalInstallation, Places
 from functions.records.dynamo import DynamoDatabase
 from functions.records.stores import Stores, table_names
 from functions.schedules.definitions import Definitions, for_stage, load
+from functions.schedules.rules import shown
 
 F = TypeVar("F", bound="Callable[..., Any]")
 
@@ -98,11 +99,13 @@ def find_stage(
         os.environ.update(running.environment())
         os.environ.pop("AWS_PROFILE", None)
         return _read(running.stage, running, places)
+    assert stage is not None  # noqa: S101 - decided above
+    if not parameters.STAGE_NAME.fullmatch(stage):
+        raise click.UsageError(f"{shown(stage)} {parameters.NO_STAGE_NAME}")
     if region:
         os.environ["AWS_REGION"] = os.environ["AWS_DEFAULT_REGION"] = region
     if profile:
         os.environ["AWS_PROFILE"] = profile
-    assert stage is not None  # noqa: S101 - decided above
     return _read(stage, None, places)
 
 

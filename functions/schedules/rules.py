@@ -9,14 +9,17 @@ import itertools
 import json
 import math
 import re
+from collections import Counter
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from functions.kit.errors import FinalError
 from functions.records.unit_id import LONGEST_LOCK
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+T = TypeVar("T")
 
 DAY_S = 86_400
 YEAR_S = 366 * DAY_S
@@ -60,12 +63,16 @@ _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\ufffe\ufff
 
 
 class Refused(FinalError, ValueError):  # noqa: N818  a verdict on a value, raised
-    """A value that breaks a rule: what is wrong, and what to write instead."""
+    """A value that breaks a rule: what is wrong, and what to write instead.
 
-    def __init__(self, message: str, fix: str) -> None:
+    `others` is what else is wrong with it, where it is a list.
+    """
+
+    def __init__(self, message: str, fix: str, *, others: tuple[Refused, ...] = ()) -> None:
         super().__init__(message, fix)
         self.message = message
         self.fix = fix
+        self.others = others
 
     def __str__(self) -> str:
         return f"{self.message}; {self.fix}"
@@ -164,6 +171,20 @@ def instant(value: object) -> datetime:
     return value.astimezone(UTC)
 
 
+def each(values: Iterable[object], rule: Callable[[object], T]) -> tuple[T, ...]:
+    """Every value by the rule.  One that breaks it hides no other: what is raised names them all."""
+    kept: list[T] = []
+    wrong: list[Refused] = []
+    for one in values:
+        try:
+            kept.append(rule(one))
+        except Refused as refused:
+            wrong.append(refused)
+    if wrong:
+        raise Refused(wrong[0].message, wrong[0].fix, others=tuple(wrong[1:]))
+    return tuple(kept)
+
+
 def partitions(value: object) -> tuple[str, ...]:
     names = words(value, "a partition")
     if len(names) > PARTITIONS:
@@ -174,11 +195,14 @@ def partitions(value: object) -> tuple[str, ...]:
 def words(value: object, what: str) -> tuple[str, ...]:
     if not isinstance(value, (list, tuple)):
         raise Refused(f"must be a list, not {shown(value)}", 'write ["…", "…"]')
-    names = tuple(word(one, what) for one in cast("list[object]", value))
-    for one in names:
-        if names.count(one) > 1:
-            raise Refused(f"holds {shown(one)} twice", "write each once")
+    names = each(cast("list[object]", value), lambda one: word(one, what))
+    twice = [one for one, count in Counter(names).items() if count > 1]
+    each(twice, _once)
     return names
+
+
+def _once(name: object) -> None:
+    raise Refused(f"holds {shown(name)} twice", "write each once")
 
 
 def payload(value: object) -> dict[str, Any]:

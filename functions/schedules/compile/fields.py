@@ -70,16 +70,19 @@ def _schedules(value: object) -> tuple[str, ...]:
     several = cast("list[object]", value) if isinstance(value, list) else [value]
     if not several:
         raise Refused("holds no schedule", "write one, or enabled = false")
-    texts = tuple(rules.text(one, expressions.LENGTH) for one in several)
-    for text in texts:
-        expressions.parse(text)
-    return texts
+    return rules.each(several, _schedule)
+
+
+def _schedule(value: object) -> str:
+    text = rules.text(value, expressions.LENGTH)
+    expressions.parse(text)
+    return text
 
 
 def _permissions(value: object) -> tuple[str, ...]:
     if not isinstance(value, list):
         raise Refused(f"must be a list, not {shown(value)}", 'write ["s3:GetObject arn:aws:s3:::invoices/*"]')
-    return tuple(_permission(one) for one in cast("list[object]", value))
+    return rules.each(cast("list[object]", value), _permission)
 
 
 def _permission(value: object) -> str:
@@ -98,18 +101,25 @@ def _variables(value: object) -> dict[str, str]:
     if not isinstance(value, dict):
         raise Refused(f"must be a table, not {shown(value)}", 'write { NAME = "value" }')
     table = cast("dict[str, object]", value)
-    for name in table:
-        if not _VARIABLE.fullmatch(name) or name.startswith(_RESERVED):
-            raise Refused(f"{shown(name)} is no name for a variable of yours", "write letters, digits and _")
-    return {name: rules.text(one, 2000) for name, one in table.items()}
+    return dict(rules.each(table.items(), _variable))
+
+
+def _variable(item: object) -> tuple[str, str]:
+    name, value = cast("tuple[str, object]", item)
+    if not _VARIABLE.fullmatch(name) or name.startswith(_RESERVED):
+        raise Refused(f"{shown(name)} is no name for a variable of yours", "write letters, digits and _")
+    return name, rules.text(value, 2000)
 
 
 def _secrets(value: object) -> dict[str, str]:
     table = _variables(value)
-    for one in table.values():
-        if not _SECRET.fullmatch(one):
-            raise Refused(f"{shown(one)} does not name a secret", 'write "ssm:/name" or "secretsmanager:name"')
+    rules.each(table.values(), _secret)
     return table
+
+
+def _secret(value: object) -> None:
+    if not _SECRET.fullmatch(cast("str", value)):
+        raise Refused(f"{shown(value)} does not name a secret", 'write "ssm:/name" or "secretsmanager:name"')
 
 
 def _vpc(value: object) -> dict[str, Any]:

@@ -43,14 +43,16 @@ class Problem:
 
 def problems(error: ValidationError, model: type[BaseModel]) -> Iterator[Problem]:
     for detail in error.errors(include_url=False):
-        message, fix = _said(detail, model)
-        yield Problem(path=tuple(detail["loc"]), message=message, fix=fix)
+        path = tuple(detail["loc"])
+        refused = detail.get("ctx", {}).get("error")
+        if isinstance(refused, Refused):
+            yield from (Problem(path=path, message=one.message, fix=one.fix) for one in (refused, *refused.others))
+        else:
+            message, fix = _said(detail, model)
+            yield Problem(path=path, message=message, fix=fix)
 
 
 def _said(detail: ErrorDetails, model: type[BaseModel]) -> tuple[str, str]:
-    refused = detail.get("ctx", {}).get("error")
-    if isinstance(refused, Refused):
-        return refused.message, refused.fix
     value, limits = shown(detail["input"]), detail.get("ctx", {})
     match detail["type"]:
         case "extra_forbidden":

@@ -204,6 +204,8 @@ def test_a_stage_that_must_be_named_is_told_with_those_there_are(run: Run, root:
         ("stages = [1]", "one of stages.toml's stages: none"),
         ("[stages]\ndev = 3", "stages.dev must be a table"),
         ('[stages.dev]\nshards = "x"', "stages.dev.shards cannot be 'x'"),
+        ("[stages.dev]\nshards = 99", "stages.dev.shards cannot be 99: write 1 to 16"),
+        ("[stages.dev]\nshards = 0", "stages.dev.shards cannot be 0: write 1 to 16"),
         ("[stages.dev]\nendpoints = 3", "stages.dev.endpoints cannot be 3"),
         ('[stages.dev]\nalarms = "some"', "stages.dev.alarms cannot be 'some'"),
         ('[stages.dev]\ndashboard = "no"', "stages.dev.dashboard cannot be 'no'"),

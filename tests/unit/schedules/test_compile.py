@@ -205,6 +205,39 @@ def test_one_wrong_field_hides_no_other_and_each_is_told_at_its_line(project: Pr
     assert by_field["catchup.window"] == 'write "1h30m"'
 
 
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ('tags = ["a", 5, "b c"]', ["must be text, not 5", '"b c" is not a tag']),
+        ('tags = ["a", "b", "a", "b"]', ['holds "a" twice', 'holds "b" twice']),
+        ('partitions = ["e u", 3]', ['"e u" is not a partition', "must be text, not 3"]),
+        ('permissions = ["s3:*", "*"]', ['"s3:*" is not a permission', '"*" is not a permission']),
+    ],
+)
+def test_one_wrong_value_of_a_list_hides_no_other(project: Project, line: str, said: list[str]) -> None:
+    project.write(SMALL + line)
+    assert [error.message for error in project.compile().errors] == said
+
+
+def test_one_wrong_schedule_hides_no_other(project: Project) -> None:
+    project.write(SMALL.replace('"*/15 * * * *"', '["1 * * *", "0 2 * * *", "61 * * * *"]'))
+    assert [error.message for error in project.compile().errors] == [
+        '"1 * * *" is not five fields',
+        "minute 61 is out of range",
+    ]
+
+
+def test_one_wrong_variable_or_secret_hides_no_other(project: Project) -> None:
+    project.write(SMALL)
+    project.write("[pools.p]\nenvironment = { A-B = 'x', C = 1 }\nsecrets = { D = 'plain', E = 'too' }\n", "pools.toml")
+    assert [error.message for error in project.compile().errors] == [
+        '"A-B" is no name for a variable of yours',
+        "must be text, not 1",
+        '"plain" does not name a secret',
+        '"too" does not name a secret',
+    ]
+
+
 @pytest.mark.parametrize("policy", ["none", "latest", "all"])
 @pytest.mark.parametrize("order", ["oldest", "newest"])
 def test_every_catch_up_policy_is_compiled_and_read_back(project: Project, policy: str, order: str) -> None:
