@@ -13,7 +13,7 @@ from rich.progress import Progress as Bar
 from functions.cli.acting import ask, tell_where, yes_option
 from functions.cli.backfills import Asked, Place, Plan, Progress, begun, default_parallel, plan, run
 from functions.cli.common import console, counted, emit_json, json_option, parse_when
-from functions.cli.requests import job_to_ask_of, known_partitions, refuse_idle
+from functions.cli.requests import RefusedRequestError, job_to_ask_of, known_partitions, refuse_idle
 from functions.cli.stage import Stage, find_stage, stage_options
 from functions.kit.instants import to_text
 from functions.schedules.model import Job
@@ -43,7 +43,9 @@ _ALWAYS = frozenset({Place.COMPLETED, Place.FAILED, Place.NEVER})
     default="none",
     help="Units that failed, too: what they did is not done again.",
 )
-@click.option("--parallel", type=click.IntRange(1), metavar="N", help="In flight at once.  Default: one per lock.")
+@click.option(
+    "--parallel", type=click.IntRange(1), metavar="N", help="So many in flight at once, and one per lock at most."
+)
 @click.option("--dry-run", is_flag=True, help="Say which units it would be, and write nothing.")
 @yes_option
 @stage_options
@@ -64,6 +66,10 @@ def command(job: str, *, dry_run: bool, yes: bool, as_json: bool, parallel: int 
     stage = find_stage(**options)
     tell_where(stage)
     definition = job_to_ask_of(stage, job)
+    if not definition.enabled:
+        raise RefusedRequestError(
+            f"{job} is disabled (enabled = false) and has no slots: `splitshift trigger` runs it"
+        )
     wanted = _asked(stage, definition, **asked)
     made = plan(stage, definition, wanted)
     nothing = "" if made.chosen and not dry_run else "  Nothing written"
@@ -90,6 +96,7 @@ def document(made: Plan, progress: Progress, *, dry_run: bool) -> dict[str, Any]
         "units": [slot.next_id for slot in made.chosen] if dry_run else progress.written,
         "ended": {unit_id: str(state) for unit_id, state in sorted(progress.ended.items())},
         "open": sorted(progress.flying),
+        "stopped": progress.stopped,
     }
 
 
@@ -104,9 +111,10 @@ def _asked(
     most: int | None,
     reprocess: Any,
 ) -> Asked:
-    zone, now = load_zone(job.timezone), stage.clock.now()
+    zone = load_zone(job.timezone)
     after = parse_when(start, stage.clock, zone, relative="back")
     until = parse_when(end, stage.clock, zone, relative="back")
+    now = stage.clock.now()  # after `--until now` was read
     if until < after:
         raise click.UsageError(f"--until {to_text(until)} lies before --from {to_text(after)}")
     if until > now:
@@ -142,7 +150,7 @@ def _tell_chosen(made: Plan, *, quiet: bool) -> None:
     for slot in made.chosen[:_SHOWN]:
         click.echo(f"  {slot.next_id}")
     if len(made.chosen) > _SHOWN:
-        click.echo(f"  and {len(made.chosen) - _SHOWN} more")
+        click.echo(f"  and {len(made.chosen) - _SHOWN} more: --json lists all")
 
 
 def _run(stage: Stage, made: Plan, progress: Progress, parallel: int) -> None:
@@ -150,9 +158,9 @@ def _run(stage: Stage, made: Plan, progress: Progress, parallel: int) -> None:
         with _bar(progress) as report:
             run(stage, made, progress, parallel, report)
     except KeyboardInterrupt:
-        left = len(made.chosen) - len(progress.written)
+        progress.stopped = True
+        left = len(made.chosen) - len(progress.written) - progress.left_alone
         click.echo(f"stopped: {len(progress.written)} written, {left} not; the same command goes on", err=True)
-        raise SystemExit(1) from None
     for unit_id, state in sorted(progress.ended.items()):
         if state != "succeeded":
             click.echo(f"{unit_id}  {str(state).replace('_', ' ')}", err=True)

@@ -7,7 +7,7 @@ there and did not run is followed by its next retry, so that nothing that was do
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -20,6 +20,7 @@ from functions.cli.requests import RefusedRequestError, row_of, write_row
 from functions.cli.retries import again, refuse_old, row_to_retry
 from functions.cli.stage import Stage
 from functions.cli.waiting import STOPS_WAITING
+from functions.records.inventory import Row
 from functions.records.states import State
 from functions.records.unit_id import UnitId, parse_unit_id
 from functions.records.units import UnitRecords, read_units
@@ -66,6 +67,7 @@ class Slot:
     unit: UnitId
     records: UnitRecords | None
     place: Place
+    lock: str
 
     @property
     def next_id(self) -> str:
@@ -86,11 +88,13 @@ class Plan:
         return Counter(slot.place for slot in self.slots)
 
     @property
-    def open(self) -> frozenset[str]:
-        """The units that are there and have not ended."""
-        return frozenset(
-            slot.records.unit_id for slot in self.slots if slot.place is Place.OPEN and slot.records is not None
-        )
+    def open(self) -> Mapping[str, str]:
+        """The units that are there and have not ended, each with its lock."""
+        return {
+            slot.records.unit_id: slot.lock
+            for slot in self.slots
+            if slot.place is Place.OPEN and slot.records is not None
+        }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,7 +111,7 @@ class Asked:
 
 def plan(stage: Stage, job: Job, asked: Asked) -> Plan:
     """What there is, and what is to be written.  Raises RefusedRequestError."""
-    slots = list(_standing(stage, _units(stage, job, asked)))
+    slots = list(_standing(stage, job, _units(stage, job, asked)))
     if asked.order == "newest":
         slots.reverse()
     wanted = {Place.NEVER, Place.FAILED} if asked.reprocess == "failed" else {Place.NEVER}
@@ -131,7 +135,7 @@ def _units(stage: Stage, job: Job, asked: Asked) -> list[UnitId]:
     return units
 
 
-def _standing(stage: Stage, units: list[UnitId]) -> Iterator[Slot]:
+def _standing(stage: Stage, job: Job, units: list[UnitId]) -> Iterator[Slot]:
     now, skew = stage.clock.now(), stage.stores.skew
     there = stage.stores.inventory.read_many([str(unit) for unit in units])
     last = last_of(stage, there)
@@ -139,7 +143,9 @@ def _standing(stage: Stage, units: list[UnitId]) -> Iterator[Slot]:
     for unit in units:
         records = found.get(last.get(str(unit), ""))
         place = Place.NEVER if records is None else _PLACES.get(records.state(now, skew).state, Place.OPEN)
-        yield Slot(unit=unit, records=records, place=place)
+        row = None if records is None else records.row
+        lock = row.lock if isinstance(row, Row) else job.lock_for(unit.partition, str(unit))
+        yield Slot(unit=unit, records=records, place=place, lock=lock)
 
 
 def write(stage: Stage, job: Job, slot: Slot) -> str | None:
@@ -159,45 +165,59 @@ def write(stage: Stage, job: Job, slot: Slot) -> str | None:
 
 @dataclass(kw_only=True)
 class Progress:
-    """How far a backfill is.  `left_alone` could not be followed by a retry; `overdue` did not end in time."""
+    """How far a backfill is.  `flying` are the units in flight, each with its lock; `left_alone` could not be followed
+    by a retry; `overdue` did not end in time; `stopped` by a person before its end.
+    """
 
     total: int
-    flying: set[str]
+    flying: dict[str, str]
     written: list[str] = field(default_factory=list[str])
     ended: dict[str, State] = field(default_factory=dict[str, State])
     left_alone: int = 0
     overdue: tuple[str, ...] = ()
+    stopped: bool = False
 
     @property
     def ok(self) -> bool:
-        return not self.overdue and not self.left_alone and all(one is State.SUCCEEDED for one in self.ended.values())
+        done = all(one is State.SUCCEEDED for one in self.ended.values())
+        return done and not (self.overdue or self.left_alone or self.stopped)
 
 
 def begun(made: Plan) -> Progress:
     """Before the first look; what is open already is waited for, too."""
-    return Progress(total=len(made.chosen) + len(made.open), flying=set(made.open))
+    return Progress(total=len(made.chosen) + len(made.open), flying=dict(made.open))
 
 
 def run(stage: Stage, made: Plan, progress: Progress, parallel: int, report: Callable[[], object]) -> None:
-    """Write the chosen units, so many in flight at once, and wait for all of them.
+    """Write the chosen units, so many in flight at once and one for each lock, and wait for all of them.
 
-    `report` is called after each look.  Interrupted at any place, what is written runs on, and the same command again
-    goes on from there.  Ends early where a unit does not end within its promise.
+    Two under one lock would wait for each other, or skip or end each other where the job's `overlap` says so.  `report`
+    is called after each look.  Interrupted at any place, what is written runs on, and the same command again goes on
+    from there.  Ends early where a unit does not end within its promise.
     """
-    waiting = list(reversed(made.chosen))
+    waiting = list(made.chosen)
     while True:
         _look(stage, made.job, progress)
-        while waiting and len(progress.flying) < parallel and not progress.overdue:
-            unit_id = write(stage, made.job, waiting.pop())
+        while len(progress.flying) < parallel and not progress.overdue:
+            place = _first_free(waiting, progress)
+            if place is None:
+                break
+            slot = waiting.pop(place)
+            unit_id = write(stage, made.job, slot)
             if unit_id is None:
                 progress.left_alone += 1
             else:
                 progress.written.append(unit_id)
-                progress.flying.add(unit_id)
+                progress.flying[unit_id] = slot.lock
         report()
         if not progress.flying or progress.overdue:
             return
         stage.clock.sleep(LOOK_EVERY_S)
+
+
+def _first_free(waiting: Sequence[Slot], progress: Progress) -> int | None:
+    held = set(progress.flying.values())
+    return next((place for place, slot in enumerate(waiting) if slot.lock not in held), None)
 
 
 def _look(stage: Stage, job: Job, progress: Progress) -> None:
@@ -209,7 +229,8 @@ def _look(stage: Stage, job: Job, progress: Progress) -> None:
             progress.ended[records.unit_id] = state
         elif records.run_at is not None and now > records.run_at + timedelta(seconds=job.complete_within_s):
             late.append(records.unit_id)
-    progress.flying -= progress.ended.keys()
+    for unit_id in progress.ended:
+        progress.flying.pop(unit_id, None)
     progress.overdue = tuple(sorted(late))
 
 

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 
@@ -29,6 +29,7 @@ from functions.records.retention import KEPT
 from functions.records.unit_id import BadUnitIdError, UnitId, parse_unit_id
 from functions.records.units import LockOf, UnitRecords, read_unit, read_units
 from functions.schedules.model import Job
+from functions.schedules.ranges import covering
 from functions.schedules.rules import shown
 from functions.schedules.slots import between, previous
 from functions.schedules.zones import load_zone
@@ -77,6 +78,23 @@ def lock_of(stage: Stage) -> LockOf:
     return lock
 
 
+def read_one(stage: Stage, unit_id: str) -> UnitRecords:
+    """As `read_unit`; a slot that shares a row with others has what that says of it."""
+    return next(with_ranges(stage, [read_unit(stage.stores, unit_id, lock_of(stage))]))
+
+
+def with_ranges(stage: Stage, found: Collection[UnitRecords]) -> Iterator[UnitRecords]:
+    """The same, and of slots that share a row with others what that says of them."""
+    try:
+        definitions = stage.definitions
+    except NoInstallationError:
+        yield from found
+        return
+    alone = [records.unit_id for records in found if records.row is None]
+    shared = covering(stage.stores.inventory, definitions, alone)
+    yield from (replace(one, row=shared.get(one.unit_id, one.row)) for one in found)
+
+
 def near(name: str, known: list[str]) -> str:
     """`; did you mean charge?`, or what there is."""
     close = difflib.get_close_matches(name, known, n=1)
@@ -87,7 +105,7 @@ def near(name: str, known: list[str]) -> str:
 
 
 def _read(stage: Stage, unit_id: str) -> UnitRecords:
-    records = read_unit(stage.stores, unit_id, lock_of(stage))
+    records = read_one(stage, unit_id)
     if not records.exists:
         raise NoSuchUnitError(f"there is no unit {unit_id}: nothing was ever written of it{_hint(stage, unit_id)}")
     return records
@@ -153,7 +171,8 @@ def _by_short_form(stage: Stage, text: str) -> list[UnitRecords]:
     wanted = _wanted(stage, text)
     named = _at_minute(stage, wanted, wanted.when) if wanted.when else _recent(stage, wanted)
     ids = {str(unit) for unit in named if wanted.fits(unit)}
-    found = [records for records in read_units(stage.stores, ids, lock_of(stage)) if records.exists]
+    read = list(read_units(stage.stores, ids, lock_of(stage)))
+    found = [records for records in with_ranges(stage, read) if records.exists]
     return found if wanted.when else _last(found, stage.clock.now())
 
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta, tzinfo
 
 import click
 
-from functions.cli.finding import lock_of
+from functions.cli.finding import lock_of, with_ranges
 from functions.cli.stage import Stage
+from functions.kit.errors import FinalError
 from functions.monitor.expected import holds_at
 from functions.monitor.position import resume
 from functions.records.heartbeats import MONITOR
@@ -35,6 +36,14 @@ _AHEAD = timedelta(minutes=5)
 _BACK_AT_MOST = timedelta(hours=2)
 _BACK_ALONE = timedelta(minutes=10)
 _AT_ONCE = 8
+
+
+MOST_LISTED = 100_000
+"""So many units are read one after the other; it takes minutes."""
+
+
+class TooManyUnitsError(FinalError):
+    """More than anybody reads; the message says what to do."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,30 +128,36 @@ def judged(stage: Stage, unit_ids: Collection[str]) -> Iterator[Listed]:
     """Each unit with its state, and the incident that is open about it."""
     now, skew = stage.clock.now(), stage.stores.skew
     incidents = {one.subject: one.incident_id for one in stage.stores.incidents.listed() if one.state == OPEN}
-    found = list(read_units(stage.stores, unit_ids, lock_of(stage)))
-    shared = covering(
-        stage.stores.inventory, stage.definitions, [records.unit_id for records in found if records.row is None]
-    )
-    for records in (replace(one, row=shared.get(one.unit_id, one.row)) for one in found):
+    for records in with_ranges(stage, list(read_units(stage.stores, unit_ids, lock_of(stage)))):
         yield Listed(records=records, state=records.state(now, skew), incident=incidents.get(records.unit_id))
 
 
 def by_slots(jobs: Mapping[str, Job], window: Window, schedulers: Schedulers, version: str, now: datetime) -> Named:
-    """The units of every slot in the window; a job that cannot be evaluated hides no other."""
+    """The units of every slot in the window; a job that cannot be evaluated hides no other.
+
+    Raises TooManyUnitsError before it has looked at more than MOST_LISTED.
+    """
     units: set[str] = set()
     owed: set[str] = set()
     unjudged: set[str] = set()
     broken: dict[str, str] = {}
     for job in jobs.values():
-        try:
-            for slot in between(job, window.since - _SECOND, window.until):
-                ids = {str(unit) for unit in units_of(job, slot.instant)}
-                units |= ids
-                if slot.instant <= now:
-                    (owed if holds_at(schedulers.of(job.name), version, slot.instant) else unjudged).update(ids)
-        except Exception as error:  # noqa: BLE001  one bad definition stops no other
-            broken[job.name] = type(error).__name__
+        for slot in _slots(job, window, broken):
+            ids = {str(unit) for unit in units_of(job, slot)}
+            units |= ids
+            if len(units) > MOST_LISTED:
+                raise TooManyUnitsError(f"that is more than {MOST_LISTED} units: shorten the time")
+            if slot <= now:
+                (owed if holds_at(schedulers.of(job.name), version, slot) else unjudged).update(ids)
     return Named(units=frozenset(units), owed=frozenset(owed), unjudged=frozenset(unjudged), broken=broken)
+
+
+def _slots(job: Job, window: Window, broken: dict[str, str]) -> Iterator[datetime]:
+    try:
+        for slot in between(job, window.since - _SECOND, window.until):
+            yield slot.instant
+    except Exception as error:  # noqa: BLE001  one bad definition stops no other
+        broken[job.name] = type(error).__name__
 
 
 def units_of(job: Job, slot: datetime) -> Iterator[UnitId]:
@@ -174,7 +189,15 @@ def open_units(stage: Stage) -> set[str]:
     with ThreadPoolExecutor(_AT_ONCE) as threads:
         for due in threads.map(due_in, minutes):
             ids.update(_ids(due))
-    return ids
+    return ids | set(_spread(stage.definitions.jobs, now))
+
+
+def _spread(jobs: Mapping[str, Job], now: datetime) -> Iterator[str]:
+    """Units that start so long after their slot that the minute lies far ahead."""
+    for job in jobs.values():
+        with suppress(Exception):  # `by_slots` tells which schedule cannot be evaluated
+            slots = between(job, now - timedelta(seconds=job.spread_s), now + _AHEAD) if job.spread_s else ()
+            yield from (str(unit) for slot in slots for unit in units_of(job, slot.instant))
 
 
 def overdue(listed: Listed, job: Job | None, now: datetime) -> bool:
@@ -198,6 +221,9 @@ def zone_of(job: Job | None) -> tzinfo:
 
 
 def _in(window: Window, listed: Listed) -> bool:
+    """One of which no time can be read is in every while: it is not to be overlooked."""
+    if not listed.finished and listed.slot is None and listed.records.run_at is None:
+        return True
     return window.holds(listed.slot) or (not listed.finished and window.holds(listed.records.run_at))
 
 

@@ -81,15 +81,17 @@ def document(
         "dry_run": dry_run,
         "until": to_text(end) if end else None,
         "slots": sum(one.units for one in found),
+        "more": any(one.more for one in found),
         "made_up": sum(one.made_up_units for one in found),
         "jobs": [
             {
                 "job": one.job.name,
                 "since": to_text(began) if (began := since.get(one.job.name)) else None,
                 "slots": one.units,
+                "more": one.more,
                 "made_up": one.made_up_units,
                 "first": to_text(one.slots[0]) if one.slots else None,
-                "last": to_text(one.slots[-1]) if one.slots else None,
+                "last": to_text(one.last) if one.last else None,
             }
             for one in found
         ],
@@ -98,18 +100,17 @@ def document(
 
 
 def _end(stage: Stage, length: str | None, until: str | None) -> datetime | None:
-    now = stage.clock.now()
     if length is not None and until is not None:
         raise click.UsageError("write --for or --until, not both")
     if length is not None:
         try:
-            return now + timedelta(seconds=rules.duration(length, low=1))
+            return stage.clock.now() + timedelta(seconds=rules.duration(length, low=1))
         except Refused as refused:
             raise click.BadParameter(str(refused), param_hint="--for") from refused
     if until is None:
         return None
     end = parse_when(until, stage.clock, UTC)
-    if end <= now:
+    if end <= stage.clock.now():
         raise click.BadParameter(f"{to_text(end)} is over", param_hint="--until")
     return end
 
@@ -118,28 +119,30 @@ def _tell(found: Sequence[Affected], end: datetime | None, *, dry_run: bool) -> 
     lines = table("JOB", "SLOTS", "MADE UP", "FIRST", "LAST", "NOW", wrap=("JOB", "NOW"))
     for one in found:
         zone = zone_of(one.job)
-        first, last = (one.slots[0], one.slots[-1]) if one.slots else (None, None)
         lines.add_row(
             one.job.name,
-            str(one.units),
+            f"{one.units}{'+' if one.more else ''}",
             str(one.made_up_units),
-            day_and_time(first, zone),
-            day_and_time(last, zone),
+            day_and_time(next(iter(one.slots), None), zone),
+            day_and_time(one.last, zone),
             _standing(one.control),
         )
     console().print(lines)
     when = f"until {end:%d %b %H:%M:%S} UTC" if end else f"in the next {COUNTED // timedelta(hours=1)} hours"
     total, made_up = sum(one.units for one in found), sum(one.made_up_units for one in found)
-    click.echo(f"{counted(len(found), 'job')}, {counted(total, 'slot')} {when}")
+    more = " or more" if any(one.more for one in found) else ""
+    click.echo(f"{counted(len(found), 'job')}, {counted(total, 'slot')}{more} {when}")
     click.echo(f"{_becomes(found, total, made_up)}{'.  Nothing written' if dry_run else ''}")
 
 
 def _becomes(found: Sequence[Affected], total: int, made_up: int) -> str:
     """`24 run when it ends, 7 are not made up for (catchup latest, none)`."""
-    if total == made_up:
+    short = [one for one in found if one.more or one.units > one.made_up_units]
+    if not short:
         return f"{made_up} run when it ends"
-    policies = sorted({one.job.catchup.policy for one in found if one.units > one.made_up_units})
-    return f"{made_up} run when it ends, {total - made_up} are not made up for (catchup {', '.join(policies)})"
+    policies = sorted({one.job.catchup.policy for one in short})
+    others = "the others" if any(one.more for one in found) else str(total - made_up)
+    return f"{made_up} run when it ends, {others} are not made up for (catchup {', '.join(policies)})"
 
 
 def _standing(control: Control | None) -> str:

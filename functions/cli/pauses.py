@@ -23,26 +23,31 @@ from functions.records.states import State
 from functions.records.unit_id import parse_unit_id
 from functions.records.units import UnitRecords, read_units
 from functions.schedules.model import Job
-from functions.schedules.slots import due_slots
+from functions.schedules.slots import due_slots, previous
 
 LOOK_EVERY_S = 2
 COUNTED = timedelta(hours=24)
 """So far ahead slots are counted where a pause has no end."""
 MOST = 10_000
+"""So many slots of a job are counted."""
+
+_SECOND = timedelta(seconds=1)
 # A second that the relay takes off a message's delay, and the clocks.
 _EARLY = timedelta(seconds=10)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Affected:
-    """A job, and its due slots that a pause withholds, MOST at most; `control` is what stands there so far.
+    """A job, and the first due slots that a pause withholds, MOST at most; `control` is what stands there so far.
 
-    `made_up` of these slots run when the pause ends.
+    There are `more` slots, or not; `last` is the last of all.  `made_up` of all run when the pause ends.
     """
 
     job: Job
     control: Control | None
     slots: tuple[datetime, ...]
+    more: bool
+    last: datetime | None
     made_up: int
 
     @property
@@ -67,10 +72,18 @@ def affected(stage: Stage, jobs: Sequence[Job], until: datetime | None) -> list[
 
 
 def _affected(job: Job, control: Control | None, now: datetime, end: datetime) -> Affected:
-    slots = tuple(islice(due_slots(job, now, end - timedelta(seconds=1)), MOST))  # one at the end runs as usual
-    oldest = end - timedelta(seconds=job.catchup.window_s)
-    made_up = min(job.catchup.most, sum(slot >= oldest for slot in slots))
-    return Affected(job=job, control=control, slots=slots, made_up=made_up)
+    until = end - _SECOND  # one at the end runs as usual
+    slots = tuple(islice(due_slots(job, now, until), MOST + 1))
+    more = len(slots) > MOST
+    newest = due_slots(job, max(now, end - timedelta(seconds=job.catchup.window_s) - _SECOND), until)
+    return Affected(
+        job=job,
+        control=control,
+        slots=slots[:MOST],
+        more=more,
+        last=previous(job, end) if more else next(reversed(slots), None),
+        made_up=sum(1 for _ in islice(newest, job.catchup.most)),
+    )
 
 
 def pause(stage: Stage, jobs: Sequence[Job], *, until: datetime | None, reason: str | None) -> list[Control]:

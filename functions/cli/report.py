@@ -88,9 +88,10 @@ def tell(stage: Stage, found: Report) -> None:
 
 
 def _window(stage: Stage, since: str, until: str | None) -> Window:
-    utc, now = load_zone("UTC"), stage.clock.now()
+    utc = load_zone("UTC")
     start = parse_when(since, stage.clock, utc, relative="back")
-    end = parse_when(until, stage.clock, utc, relative="back") if until is not None else now
+    end = parse_when("now" if until is None else until, stage.clock, utc, relative="back")
+    now = stage.clock.now()  # after `--until now` was read
     if not start <= end <= now:
         raise click.UsageError("a report is of the past: write a --since before --until, and --until not beyond now")
     return Window(since=start, until=end)

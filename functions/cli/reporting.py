@@ -120,12 +120,18 @@ def _last_of_each(stage: Stage, firsts: Collection[str]) -> dict[str, Listed]:
 
 
 def _counts(first: str, listed: Listed, named: Named, window: Window) -> bool:
-    """A slot of ours that was owed or has a row; else a unit that exists, and belongs to this while."""
+    """A slot of ours that was owed or has a row; else a unit that exists, and belongs to this while.
+
+    One of which no time can be read belongs to every while: it is not to be overlooked.
+    """
     if first in named.owed:
         return True
     if not listed.records.exists or listed.unit.origin in _NO_WORK or gave_way(listed, named):
         return False
-    return window.holds(listed.slot) and (listed.finished or window.holds(listed.records.run_at))
+    slot, run_at = listed.slot, listed.records.run_at
+    if listed.finished:
+        return window.holds(slot)
+    return (slot is None or window.holds(slot)) and (run_at is None or window.holds(run_at))
 
 
 def _is_slot(listed: Listed) -> bool:

@@ -29,7 +29,7 @@ from functions.schedules.rules import Refused, shown
 @click.command()
 @click.argument("job", metavar="JOB")
 @click.option("--partition", metavar="P", help="One of the job's partitions.  Default: all of them.")
-@click.option("--key", metavar="K", help="A business key, such as invoice-77: at most one run for it, ever.")
+@click.option("--key", metavar="K", help="A business key, such as invoice-77: at most one run for it.")
 @click.option("--payload", metavar="JSON", help="An object instead of the job's payload.")
 @click.option("--wait", is_flag=True, help="Until it has ended; exit code 1 if it did not succeed.")
 @click.option("--yes", is_flag=True, help="Also for a job that is paused or disabled; do not ask.")
@@ -48,7 +48,8 @@ def command(
 ) -> None:
     """Run JOB now.  One unit, or one for each partition.
 
-    With --key the unit is that key's: asked for again, nothing is made and nothing runs again.
+    With --key the unit is that key's: asked for again, nothing is made and nothing runs again, for as long as its
+    records are kept (400 days).
 
     \b
     Examples:

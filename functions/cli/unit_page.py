@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from datetime import datetime, timedelta, tzinfo
 from typing import Any, cast
 
-from functions.cli.finding import lock_of
+from functions.cli.finding import read_one
 from functions.cli.stage import NoInstallationError, Stage
 from functions.kit.instants import to_text, to_text_ms
 from functions.records.effects import DONE, EffectRecord
@@ -16,7 +16,7 @@ from functions.records.incidents import OPEN, Incident
 from functions.records.inventory import Row
 from functions.records.states import State, UnitState
 from functions.records.unit_id import BadUnitIdError, UnitId, parse_unit_id
-from functions.records.units import UnitRecords, read_unit
+from functions.records.units import UnitRecords
 from functions.schedules.model import Job
 from functions.schedules.zones import load_zone
 from functions.sdk.calls import STEP_LABEL
@@ -73,7 +73,7 @@ class UnitPage:
 
 def page_of(stage: Stage, unit_id: str) -> UnitPage:
     """Read the unit, its ledger and its open incidents."""
-    records = read_unit(stage.stores, unit_id, lock_of(stage))
+    records = read_one(stage, unit_id)
     state = records.state(stage.clock.now(), stage.stores.skew)
     listed = stage.stores.incidents.listed()
     return UnitPage(

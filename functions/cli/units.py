@@ -14,6 +14,7 @@ from functions.cli.common import console, counted, emit_json, json_option, parse
 from functions.cli.display import day_and_time, plain, table, where
 from functions.cli.finding import near
 from functions.cli.listing import Listed, Window, is_problem, list_units, zone_of
+from functions.cli.requests import RefusedRequestError, known_job
 from functions.cli.stage import Stage, find_stage, stage_options
 from functions.cli.unit_page import listed_document
 from functions.records.states import State
@@ -75,14 +76,15 @@ def command(
     """  # noqa: D301  \b is click's mark for lines that stay as they are
     stage = find_stage(**where_to_look)
     jobs = jobs_named(stage, job)
+    if owner is not None:
+        known_owner(stage, owner)
     window = window_of(stage, jobs.get(job) if job else None, since, until)
     wanted = Wanted(states=frozenset(states), owner=owner, problems=problems)
     now = stage.clock.now()
-    found = [
-        listed
-        for listed in list_units(stage, window, jobs, only=job)
-        if wanted.takes(listed, jobs.get(listed.unit.job), now)
-    ]
+    there = list_units(stage, window, jobs, only=job)
+    if job is not None and not there:
+        known_job(stage, job)
+    found = [listed for listed in there if wanted.takes(listed, jobs.get(listed.unit.job), now)]
     if as_json:
         emit_json([document(listed) for listed in found])
     else:
@@ -108,9 +110,14 @@ def jobs_named(stage: Stage, name: str | None) -> Mapping[str, Job]:
     jobs = stage.definitions.jobs
     if name is None:
         return jobs
-    if name not in jobs:
-        click.echo(f"there is no job {shown(name)} now: {near(name, list(jobs))}", err=True)
     return {name: jobs[name]} if name in jobs else {}
+
+
+def known_owner(stage: Stage, name: str) -> None:
+    """Raises RefusedRequestError, with the nearest name: an empty list would say that all is well."""
+    owners = sorted({job.owner for job in stage.definitions.jobs.values()})
+    if name not in owners:
+        raise RefusedRequestError(f"no job on stage {stage.name} has the owner {shown(name)}: {near(name, owners)}")
 
 
 def _tell(stage: Stage, found: list[Listed], jobs: Mapping[str, Job]) -> None:

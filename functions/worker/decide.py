@@ -149,8 +149,9 @@ def _by_pauses(row: Row, control: Control, job: Job, now: datetime, *, started: 
     if missed and (job.catchup.most == 0 if paused else not made_up_for(row, job, control, now)):
         return Conclude(outcome=Outcome.SKIPPED, reason="paused")
     if paused:
-        look_at = now + PAUSE_LOOKS_AFTER
-        return Later(at=min(control.pause_ends(now) or look_at, look_at), why="paused")
+        # Not beyond its own time: a resume sends what was due meanwhile, and not what is still ahead.
+        looks = (now + PAUSE_LOOKS_AFTER, control.pause_ends(now), row.run_at)
+        return Later(at=min(at for at in looks if at is not None and at > now), why="paused")
     return None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -200,8 +201,43 @@ def test_so_many_are_in_flight_at_once_and_no_more(parallel: int) -> None:
     assert len(progress.ended) == 10
 
 
-def test_interrupted_it_leaves_what_is_written_and_the_same_command_goes_on(town: Town) -> None:
+@pytest.mark.parametrize("overlap", ["queue", "skip", "cancel_running"])
+def test_under_one_lock_a_backfill_has_one_in_flight_so_that_its_slots_do_not_end_each_other(overlap: str) -> None:
+    town = Town(a_minutely(partitions=("eu", "us"), overlap=overlap))
+    in_flight: list[list[str]] = []
+
+    def look() -> None:
+        in_flight.append([json.loads(message.body)["lock"] for message in town.queue.messages.values()])
+
+    town.turning.turns = (look, town.work)
+    slots_of(town)
+    progress = backfilled(town, 4, after=after(-2), partitions=("eu", "us"))
+    assert in_flight == [["charge/eu", "charge/us"]] * 3
+    assert list(progress.ended.values()) == [State.SUCCEEDED] * 6
+
+
+def test_a_partition_that_is_slow_holds_up_its_own_slots_only() -> None:
+    town = Town(a_minutely(partitions=("eu", "us")))
+    done: list[str] = []
+
+    def without_eu() -> None:
+        for message_id, message in town.queue.messages.items():
+            if '"charge/eu"' in message.body:
+                town.queue.messages[message_id].seen_at = after(1)
+        town.work()
+
+    @town.job
+    def charge(run: Run) -> None:
+        done.append(f"{run.partition} {run.slot:%M}")
+
+    town.turning.turns = (without_eu,)
+    backfilled(town, 2, after=after(-2), partitions=("eu", "us"))
+    assert done == ["us 58", "us 59", "us 00", "eu 58", "eu 59", "eu 00"]
+
+
+def test_interrupted_it_leaves_what_is_written_and_the_same_command_goes_on() -> None:
     """Ctrl-C after three; the second run waits for what is open, and runs the rest."""
+    town = Town(a_minutely(overlap="allow"))
     runs = slots_of(town)
     made = planned(town)
     progress = begun(made)
@@ -223,7 +259,8 @@ def test_interrupted_it_leaves_what_is_written_and_the_same_command_goes_on(town
     assert len(second.ended) == 10
 
 
-def test_a_unit_that_does_not_end_in_time_stops_the_rest(town: Town) -> None:
+def test_a_unit_that_does_not_end_in_time_stops_the_rest() -> None:
+    town = Town(a_minutely(overlap="allow"))
     town.turning.turns = ()
     progress = backfilled(town, 2)
     assert progress.overdue == ("charge@2026-11-29T05:51:00Z", "charge@2026-11-29T05:52:00Z")

@@ -193,3 +193,10 @@ def test_by_tag_it_is_whatever_is_open_of_the_jobs_that_have_it(town: Town) -> N
     assert {records.unit_id for records in open_of_tag(town.stage, "billing")} == still
     with pytest.raises(NotCancelledError, match="no job on stage local has the tag lunch"):
         open_of_tag(town.stage, "lunch")
+
+
+def test_what_starts_long_after_its_slot_is_open_too(town: Town) -> None:
+    """Its minute lies further ahead than the index of due units is looked at."""
+    town.jobs["charge"] = replace(town.jobs["charge"], schedules=("0 * * * *",), spread_s=3000)
+    unit_id = town.due(at=after(0), run_at=after(45), sends=0)
+    assert [records.unit_id for records in open_of_tag(town.stage, "billing")] == [unit_id]

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from functions.cli.pauses import Quiet, affected, longest_attempt, pause, paused_now, resume
+from functions.cli.pauses import MOST, Quiet, affected, longest_attempt, pause, paused_now, resume
 from functions.records.database import Put
 from functions.records.leases import Lease
 from functions.records.states import State
@@ -226,6 +226,37 @@ def test_what_a_pause_makes_up_for_is_counted_by_policy_window_and_partition() -
     town = Town(a_minutely(), a_minutely("never", catchup=Catchup(policy="none")), regions, recent)
     found = affected(town.stage, list(town.jobs.values()), after(10))
     assert {one.job.name: one.made_up_units for one in found} == {"charge": 1, "never": 0, "regions": 8, "recent": 3}
+
+
+def test_a_long_pause_is_counted_up_to_a_bound_and_what_it_makes_up_for_in_full() -> None:
+    """Of a minutely job for thirty days: the newest slots are made up for, and these are far behind the bound."""
+    several = a_minutely("several", catchup=Catchup(policy="all", max=50))
+    town = Town(a_minutely(), several)
+    charge, some = affected(town.stage, list(town.jobs.values()), after(30 * 24 * 60))
+    assert (len(charge.slots), charge.more, charge.last) == (MOST, True, after(30 * 24 * 60 - 1))
+    assert (charge.made_up, some.made_up) == (1, 50)
+    [short, _] = affected(town.stage, list(town.jobs.values()), after(10))
+    assert (short.more, short.last) == (False, after(9))
+
+
+def test_a_unit_that_starts_long_after_its_slot_runs_at_its_time_though_it_was_looked_at_in_a_pause() -> None:
+    """Its message comes before its time, as the longest delay of a queue is shorter than its spread."""
+    town = Town(replace(a_minutely(), schedules=("0 * * * *",), spread_s=3000))
+    runs: list[datetime] = []
+
+    @town.job
+    def charge(run: Run) -> None:
+        runs.append(town.clock.now())
+
+    unit_id = town.due(at=after(0), run_at=after(40), sends=1)
+    pause(town.stage, [town.jobs["charge"]], until=None, reason=None)
+    town.clock.set(after(15))
+    town.work()
+    town.clock.set(after(20))
+    resume(town.stage, [town.jobs["charge"]])
+    town.clock.set(after(40))
+    town.work()
+    assert (town.state(unit_id).state, runs) == (State.SUCCEEDED, [after(40)])
 
 
 @pytest.mark.parametrize("overlap", ["queue", "allow"])

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
 from functions.cli.finding import AmbiguousUnitError, NoSuchUnitError, find_unit, near
 from functions.cli.stage import Stage
+from functions.cli.unit_page import page_of
 from functions.records.incidents import Incident, Watched, condition_of
+from functions.records.states import State
 from functions.records.stores import Stores
 from functions.schedules.model import Job
 from tests.support.stages import a_stage
@@ -70,6 +73,23 @@ def test_a_time_in_utc_finds_whichever_unit_has_that_slot(stage: Stage, world: W
 def test_a_suppressed_slot_is_found_though_no_index_holds_it(stage: Stage, world: World) -> None:
     unit_id = world.due("nightly", at=AT_TWO, partition="eu", state="suppressed", reason="paused")
     assert found(stage, "nightly@02:00") == unit_id
+
+
+def test_a_slot_that_shares_a_row_with_others_is_found_by_what_that_says(stage: Stage, world: World) -> None:
+    """A day of skipped slots has one row, with the name of the first."""
+    world.jobs["hourly"] = replace(a_charge(name="hourly"), schedules=("0 * * * *",))
+    vars(stage)["definitions"] = world.definitions
+    until = SLOT + timedelta(hours=5)
+    world.due("hourly", sends=0, state="suppressed", reason="catchup_skipped", until=until)
+    world.clock.set(until)
+    unit_id = "hourly@2026-11-29T09:00:00Z"
+    for text in (unit_id, "hourly@09:00", "@09:00Z"):
+        records = find_unit(stage, text)
+        state = records.state(world.clock.now(), SKEW)
+        assert (records.unit_id, state.state, state.reason) == (unit_id, State.SUPPRESSED, "catchup_skipped")
+    assert page_of(stage, unit_id).state.reason == "catchup_skipped"
+    with pytest.raises(NoSuchUnitError):
+        find_unit(stage, "hourly@2026-11-29T12:00:00Z")
 
 
 def test_units_asked_for_within_the_minute_are_found_and_told_apart_by_second_and_origin(

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import io
+import sys
+
 import click
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError, ReadTimeoutError
 
 from functions.cli import main as command_line
+from functions.cli.common import console
 from functions.kit.errors import FinalError
 
 
@@ -56,3 +60,19 @@ def test_an_unknown_command_is_wrong_usage(capsys):
     with pytest.raises(SystemExit) as ended:
         command_line.main(["no-such-command"])
     assert ended.value.code == 2
+
+
+def test_a_terminal_that_lacks_a_letter_shows_another_and_nothing_fails(monkeypatch):
+    @click.command()
+    def command() -> None:
+        click.echo("Grüße · 請求 …")
+        console().print("請求 …")
+
+    written = io.BytesIO()
+    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(written, encoding="latin-1"))
+    monkeypatch.setattr(command_line.LazyGroup, "get_command", lambda *_: command)
+    with pytest.raises(SystemExit) as ended:
+        command_line.main(["units"])
+    sys.stdout.flush()
+    assert ended.value.code == 0
+    assert written.getvalue().decode("latin-1") == "Grüße · ?? ?\n?? ?\n"

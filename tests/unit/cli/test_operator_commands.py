@@ -25,6 +25,10 @@ run      = "work:main"
 schedule   = "0 3 * * *"
 run        = "work:main"
 partitions = ["eu", "us"]
+[jobs.disabled]
+schedule = "0 3 * * *"
+run      = "work:main"
+enabled  = false
 """
 
 
@@ -82,7 +86,7 @@ def test_trigger_makes_a_unit_and_show_and_status_see_it(run: Run) -> None:
         "monitor": "unknown",
         "worker#default": "unknown",
     }
-    assert status.document["jobs"]["total"] == 3
+    assert status.document["jobs"]["total"] == 4
     assert status.document["incidents"] == []
 
 
@@ -109,6 +113,8 @@ def test_trigger_without_a_partition_makes_one_unit_for_each(run: Run) -> None:
         (["trigger", "charge", "--payload", "{"], 2, "is not JSON"),
         (["trigger", "charge", "--payload", '{"a": "\\u0000"}'], 2, "queues refuse"),
         (["trigger", "charge", "--key", "a b"], 2, "is no key"),
+        (["trigger", "disabled"], 1, "is disabled (enabled = false)"),
+        (["backfill", "disabled", "--from", "2h", "--until", "now"], 1, "has no slots"),
         (["show", "charge@2026-01-01T02:00:00Z"], 1, "nothing was ever written of it"),
         (["show", "@02:00"], 1, "@02:00Z"),
         (["drill", "silence", "charge"], 1, "drill = true"),

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -19,6 +22,7 @@ from functions.records.entries import Attempt, Completion, EffectState, Ending, 
 from functions.records.entry_items import to_item
 from functions.records.tables import COMPLETIONS
 from tests.support.commands import Run, installed_at, rows, runner
+from tests.support.local import wait_for
 
 JOBS = """
 [defaults]
@@ -157,6 +161,33 @@ def test_a_backfill_shows_what_it_would_write_and_writes_nothing(run: Run) -> No
     assert rows() == before
 
 
+def test_a_backfill_that_is_stopped_says_what_it_has_written(run: Run) -> None:
+    """Ctrl-C once the first of two is written; nobody works it."""
+    before, main_thread = rows(), threading.main_thread().ident
+    assert main_thread is not None
+
+    def interrupt() -> None:
+        wait_for(lambda: len(rows()) > len(before))
+        signal.pthread_kill(main_thread, signal.SIGINT)
+
+    with ThreadPoolExecutor(1) as beside:
+        stopped = beside.submit(interrupt)
+        ran = run("backfill", "backup", "--from", "2026-03-10", "--until", "2026-03-11T12:00", "--json")
+        stopped.result()
+    unit_id = "backup@2026-03-10T03:00:00Z"
+    assert ran.code == 1
+    assert "stopped: 1 written, 1 not; the same command goes on" in ran.err
+    assert (ran.document["stopped"], ran.document["units"], ran.document["open"]) == (True, [unit_id], [unit_id])
+    assert rows().keys() - before.keys() == {unit_id}
+
+
+def test_up_to_now_is_no_time_ahead(run: Run) -> None:
+    """The clock goes on between two looks at it."""
+    assert run("report", "--since", "1h", "--until", "now", "--json").code == 1
+    dry = run("backfill", "charge", "--from", "1h", "--until", "now", "--dry-run", "--json")
+    assert (dry.code, "ahead" in dry.err) == (0, False)
+
+
 def test_a_report_without_a_scheduler_is_no_good_news(run: Run) -> None:
     ran = run("report", "--json")
     assert ran.code == 1
@@ -190,6 +221,7 @@ def test_the_deployed_definitions_are_those_of_the_local_stage(run: Run, root: P
         (["pause", "charge", "--for", "0s"], 2, "--for"),
         (["pause", "charge", "--until", ""], 2, "is not a time"),
         (["pause", "charge", "--until", "2020-01-01"], 2, "is over"),
+        (["pause", "charge", "--until", "now"], 2, "is over"),
         (["resume"], 2, "name jobs, or write --all"),
         (["cancel"], 2, "name a unit"),
         (["cancel", "--all"], 2, "--tag"),
@@ -205,6 +237,8 @@ def test_the_deployed_definitions_are_those_of_the_local_stage(run: Run, root: P
         (["backfill", "charge", "--from", "2025-01-01", "--until", "2025-01-02"], 1, "older than 400 days"),
         (["backfill", "charge", "--from", "2h", "--until", "now", "--max", "0"], 2, "--max"),
         (["units", "--since", "2h", "--until", "3h"], 2, "lies before"),
+        (["units", "chrage"], 1, "did you mean charge?"),
+        (["units", "--owner", "opps"], 1, "did you mean ops?"),
         (["units", "--since", ""], 2, "is not a time"),
         (["units", "--until", ""], 2, "is not a time"),
         (["units", "--state", "fine"], 2, "succeeded"),

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from functions.cli import listing
 from functions.cli import report as report_command
 from functions.cli import units as units_command
 from functions.cli.listing import Listed, Window, is_problem, list_units, open_units
@@ -334,6 +335,30 @@ def test_a_report_is_told_within_a_hundred_columns_and_as_a_document(
         {"succeeded": 1, "failed": 2},
     )
     assert list(made["not_done"][0]) == [*FIELDS, "says"]
+
+
+@pytest.mark.parametrize("suffix", ["~manual", None], ids=["manual", "key"])
+def test_a_unit_whose_row_cannot_be_read_is_unknown_and_not_overlooked(town: Town, suffix: str | None) -> None:
+    """Nobody can tell any more when it was to run."""
+    town.tick(after(0))
+    unit_id = town.due(at=after(0), sends=0, suffix=suffix or "~manual", origin="manual")
+    if suffix is None:
+        item = town.memory._rows["inventory"].pop((unit_id,))
+        unit_id = "charge@key:invoice-77"
+        town.memory._rows["inventory"][(unit_id,)] = item | {"unit_id": unit_id}
+    town.memory._rows["inventory"][(unit_id,)]["run_at"] = "soon"
+    got = reported(town)
+    assert [(line.listed.unit_id, line.listed.state.state) for line in got.not_done] == [(unit_id, State.UNKNOWN)]
+    assert not got.ok
+    assert listed(town)[unit_id].state.state is State.UNKNOWN
+
+
+def test_a_while_of_more_units_than_anybody_reads_is_refused(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listing, "MOST_LISTED", 100)
+    assert listed(town, first=-99, last=0) == {}
+    for look in (listed, reported):
+        with pytest.raises(listing.TooManyUnitsError, match="more than 100 units: shorten the time"):
+            look(town, -200)
 
 
 @pytest.mark.parametrize("command", [units_command.command, report_command.command])
