@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import zoneinfo
 from typing import TYPE_CHECKING
 
 import pytest
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 # Now, not in a fixture: a module that makes a client while it is imported must find this environment too.
 isolate(os.environ)
+# What tests expect of a zone must not come from this machine's files: those may be of another year.
+zoneinfo.reset_tzpath(())
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -17,7 +17,7 @@ from functions.cli.listing import units_of
 from functions.scheduler.courses import KEPT, row_digest
 from functions.schedules.definitions import Definitions
 from functions.schedules.model import Job
-from functions.schedules.slots import between
+from functions.schedules.slots import due_slots, is_understood
 
 AHEAD = timedelta(minutes=5)
 """The scheduler has written rows so far ahead."""
@@ -92,8 +92,8 @@ def difference(
 
 
 def next_slots(job: Job, now: datetime) -> tuple[datetime, ...]:
-    """The next three due ones, of a year."""
-    return tuple(islice((slot.instant for slot in between(job, now, now + _FAR) if slot.state == "due"), _SHOWN))
+    """The next three due ones, of a year; none of a definition that was kept by other rules and is not understood."""
+    return tuple(islice(_due(job, now, now + _FAR), _SHOWN))
 
 
 def _differing(names: Iterable[str], old: Job, new: Job) -> Fields:
@@ -106,6 +106,9 @@ def _changed(old: Job, new: Job, fields: Fields, now: datetime) -> Changed:
 
 
 def _ahead(job: Job, now: datetime) -> Iterator[str]:
-    for slot in between(job, now, now + AHEAD):
-        if slot.state == "due":
-            yield from (str(unit) for unit in units_of(job, slot.instant))
+    for slot in _due(job, now, now + AHEAD):
+        yield from (str(unit) for unit in units_of(job, slot))
+
+
+def _due(job: Job, after: datetime, until: datetime) -> Iterator[datetime]:
+    return due_slots(job, after, until) if is_understood(job) else iter(())

@@ -11,6 +11,7 @@ from functions.records.shards import Shard, read_schedulers
 from functions.records.stores import Stores
 from functions.scheduler.courses import Jobs, Past, packed, unpacked
 from functions.schedules.definitions import Definitions
+from functions.schedules.slots import is_understood
 
 _TRIES = 3
 
@@ -91,9 +92,23 @@ class Versions:
         text = self._kept.read(version)
         try:
             if text is not None:
-                return {name: job for name, job in unpacked(text).items() if self._shard.has(name)}
+                jobs = {name: job for name, job in unpacked(text).items() if self._shard.has(name)}
+                return self._understood(jobs, version)
         except ValueError:
             pass
         # Rather begin every job anew than fire for the past.
         _logger.error("former definitions are not kept: every job counts as new", action="deploy", definitions=version)
         return {}
+
+    @staticmethod
+    def _understood(jobs: Jobs, version: str) -> Jobs:
+        """A zone may be gone since, or a rule stricter: that stops no job, least of all the one that was mended."""
+        understood = {name: job for name, job in jobs.items() if is_understood(job)}
+        if strange := sorted(jobs.keys() - understood.keys()):
+            _logger.error(
+                "former definitions are not understood any more: their jobs count as new",
+                action="deploy",
+                definitions=version,
+                jobs=strange[:10],
+            )
+        return understood

@@ -22,7 +22,7 @@ from functions.schedules.rules import Refused, shown
 
 _WEEKDAY = Field(name="day of week", low=0, high=7, names=DAYS, steps_from_a_value=False)
 _AWS_WEEKDAY = Field(name="day of week", low=1, high=7, names=DAYS, low_name=1, shift=-1)
-_YEAR = Field(name="year", low=1970, high=2199)
+_YEAR = Field(name="year", low=1970, high=2199, goes_round=False)
 _FIELDS = (MINUTE, HOUR, DAY_OF_MONTH, MONTH, _WEEKDAY)
 _NTH = re.compile(r"([0-7]|[A-Z]{3})#([1-5])")
 _LAST = re.compile(r"([0-7])L")
@@ -31,8 +31,8 @@ _MOST_NEAREST = 28
 """Every month has a 28th.  What 29W to 31W mean in shorter ones AWS does not say, and implementations differ."""
 FIRST_YEAR = 2026
 """No installation is older, so what was over before is a mistake."""
-_REFERENCE = datetime(2024, 1, 1)  # noqa: DTZ001  a wall clock: only whether a date exists is asked
 _SECOND = timedelta(seconds=1)
+_BEGINNING = datetime(FIRST_YEAR, 1, 1) - _SECOND  # noqa: DTZ001  a wall clock: only whether a date comes is asked
 _FIVE = "write five: minute hour day-of-month month day-of-week"
 _SIX = "write six: minute hour day-of-month month day-of-week year, such as cron(0 2 * * ? *)"
 
@@ -104,7 +104,7 @@ def walls(cron: Cron, after: datetime) -> Iterator[datetime]:
 @functools.lru_cache(maxsize=1 << 16)
 def simulator_of(text: str) -> CronSim:
     """Parsed once; to be copied before it is moved.  Raises CronSimError."""
-    return CronSim(text, _REFERENCE)
+    return CronSim(text, _BEGINNING)
 
 
 def _cron(fields: list[str], years: frozenset[int] | None = None, nearest: int | None = None) -> Cron:
@@ -116,7 +116,7 @@ def _that_comes(text: str, cron: Cron) -> Cron:
     if cron.years is not None and max(cron.years) < FIRST_YEAR:
         raise Refused(f"{shown(text)} is past: its last year is {max(cron.years)}", "write a year ahead, or *")
     try:
-        first = next(walls(cron, _REFERENCE), None)
+        first = next(walls(cron, _BEGINNING), None)
     except CronSimError:
         first = None
     if first is None:
@@ -135,6 +135,8 @@ def _term(field: Field, term: str, *, alone: bool) -> str:
         if "W" in term:
             fix = "write LW for the last weekday, a day, or cron(…) with AWS's W"
             raise Refused(f"{field.name} {shown(term)} is not supported", fix)
+    if field is _WEEKDAY and term[-1:] == "L" and term[:-1] in DAYS:
+        raise Refused(f"{field.name} {shown(term)} is not understood", f"write {DAYS.index(term[:-1])}L")
     if field is _WEEKDAY and (match := _NTH.fullmatch(term) or _LAST.fullmatch(term)):
         field.number(match[1])
         return term

@@ -30,6 +30,8 @@ class Field:
     shift: int = 0
     steps_from_a_value: bool = True
     """Whether `1/2` has one meaning: from 1 to the end in steps of 2."""
+    goes_round: bool = True
+    """Whether the lowest comes after the highest again, as with hours, and unlike years."""
 
     def number(self, text: str) -> int:
         if text in self.names:
@@ -75,7 +77,7 @@ class Field:
             return Refused(f"{self.name} {shown(term)} would be chosen at random", "write the value itself")
         if term == "?":
             return Refused(f"{self.name} ? belongs to another form", "write *")
-        if term[:3] in self.names:
+        if term[:3] in self.names and term[3:4].isalpha():
             return Refused(problem, f"write {term[:3]}, the first three letters")
         if not term:
             return Refused(f"{self.name} has an empty place in its list", "write values with one comma between them")
@@ -83,11 +85,26 @@ class Field:
 
     def _check_values(self, term: str, first: int, last: str | None, step: str | None) -> None:
         if last and self.number(last) < first:
-            fix = f"write {first}-{self.high},{self.low}-{self.number(last)} if it should wrap around"
+            fix = self._forwards(first, self.number(last), step)
             raise Refused(f"{self.name} range {shown(term)} runs backwards", fix)
         if step and not last and not self.steps_from_a_value:
-            fix = f"write {first}-6/{step} or {first}-7/{step}, or the days by name"
-            raise Refused(f"{self.name} {shown(term)} is read differently by different crons", fix)
+            spans = f"{first}-6/{step} or {first}-7/{step}, or " if first < self.high - 1 else ""
+            raise Refused(
+                f"{self.name} {shown(term)} is read differently by different crons", f"write {spans}the days by name"
+            )
+
+    def _forwards(self, first: int, last: int, step: str | None) -> str:
+        if not self.goes_round:
+            return f"write {_span(last, first)}" + (f"/{step}" if step else "")
+        if step:
+            return "write the values themselves, with commas between them"
+        low = self.low + (self.high - self.low == len(self.names))  # Sunday, as 7, is in the first part already
+        spans = [_span(first, self.high), *([_span(low, last)] if last >= low else [])]
+        return f"write {','.join(spans)} if it should wrap around"
+
+
+def _span(first: int, last: int) -> str:
+    return str(first) if first == last else f"{first}-{last}"
 
 
 MINUTE = Field(name="minute", low=0, high=59)

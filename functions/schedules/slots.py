@@ -22,6 +22,7 @@ from functions.kit.instants import EPOCH
 from functions.schedules.cron import walls
 from functions.schedules.expressions import At, Rate, parse
 from functions.schedules.quiet import Stretch, key_of, quiet_stretch, remember
+from functions.schedules.rules import Refused
 from functions.schedules.zones import load_zone
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ _SECOND = timedelta(seconds=1)
 _ZERO = timedelta()
 # How far to look back for the slot before: dense schedules end in the first, 29 February on a Monday in the last.
 _LOOK_BACK = tuple(timedelta(days=days) for days in (1 / 480, 1 / 24, 1, 8, 63, 400, 3_300, 15_400))
+_LISTED = 20  # slots that are looked through one by one
 # Longer than any repetition of a clock's time, and shorter than the time between two changes of a clock.
 _LONGEST_FOLD = timedelta(hours=26)
 
@@ -51,6 +53,19 @@ class Slot:
     """Why it must not run; None for a due one."""
 
 
+def is_understood(job: Job) -> bool:
+    """Whether there is the zone, and schedules are what they may be now: of a definition that another version kept,
+    by other rules or with other zones.
+    """
+    try:
+        load_zone(job.timezone)
+        for text in job.schedules:
+            parse(text)
+    except Refused:
+        return False
+    return True
+
+
 def between(job: Job, after: datetime, until: datetime) -> Iterator[Slot]:
     """The slots in (after, until], strictly rising; those of a window do not depend on how it is cut into smaller ones.
 
@@ -62,17 +77,35 @@ def between(job: Job, after: datetime, until: datetime) -> Iterator[Slot]:
 
 def due_slots(job: Job, after: datetime, until: datetime) -> Iterator[datetime]:
     """Those in (after, until] that are to run, rising."""
-    return (slot.instant for slot in between(job, after, until) if slot.state == "due")
+    return _due(job, after, until) if job.enabled else iter(())
 
 
 def previous(job: Job, slot: datetime) -> datetime | None:
     """The due slot before: where the window of a unit begins.  Without one, an earlier `starts`, or else None."""
     for span in _LOOK_BACK:
-        window = _between(job, max(slot - span, EPOCH - _SECOND), slot - _SECOND)
-        earlier = [one.instant for one in window if one.state == "due"]
-        if earlier:
-            return earlier[-1]
+        last = _last_due(job, max(slot - span, EPOCH - _SECOND), slot - _SECOND)
+        if last is not None:
+            return last
     return job.starts if job.starts and job.starts < slot else None
+
+
+def _last_due(job: Job, after: datetime, until: datetime) -> datetime | None:
+    """In (after, until].  By halves: a job may have had a slot each second of a month, and none for eleven."""
+    last = None
+    while found := list(itertools.islice(_due(job, after, until), _LISTED)):
+        last = found[-1]
+        if len(found) < _LISTED:
+            break
+        middle = last + (until - last) // _SECOND // 2 * _SECOND
+        if next(_due(job, middle, until), None) is None:
+            after, until = last, middle
+        else:
+            after = middle
+    return last
+
+
+def _due(job: Job, after: datetime, until: datetime) -> Iterator[datetime]:
+    return (slot.instant for slot in _between(job, after, until) if slot.state == "due")
 
 
 def _between(job: Job, after: datetime, until: datetime) -> Iterator[Slot]:

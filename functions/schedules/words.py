@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from cronsim import CronSim
 
 from functions.schedules.cron import Cron, simulator_of
@@ -10,6 +12,7 @@ from functions.schedules.expressions import ALIASES, At, Expression, Rate
 
 _ORDINALS = ("", "1st", "2nd", "3rd", "4th", "5th")
 _LISTED = 4
+_ALL_DAYS = frozenset(range(1, 32))
 _GAP = {"run": "a skipped time runs right after the gap", "skip": "a skipped time does not run"}
 _FOLD = {
     "first": "a repeated one the first time only",
@@ -35,10 +38,10 @@ def _words(expression: Expression) -> str:
         case At():
             return f"Once, on {expression.wall:%a} {expression.wall.isoformat(sep=' ')}"
         case Cron(nearest=None):
-            phrase = simulator_of(expression.text).explain()
+            phrase = _phrase(expression.text)
         case Cron():
             phrase = _nearest(expression)
-    return phrase if expression.years is None else f"{phrase}, in {_spans(sorted(expression.years))}"
+    return phrase if expression.years is None else f"{phrase}, in {_years(sorted(expression.years))}"
 
 
 def spelled_out(text: str, expression: Expression) -> str:
@@ -65,10 +68,8 @@ def values(expression: Expression) -> str:
         "weekday": _weekdays(simulator),
     }
     if expression.years is not None:
-        parts["year"] = _spans(sorted(expression.years))
-    both = "every" not in (parts["day"], parts["weekday"])
-    joint = (" (day and weekday)" if simulator.day_and else " (day or weekday)") if both else ""
-    return " · ".join(f"{name} {value}" for name, value in parts.items()) + joint
+        parts["year"] = _years(sorted(expression.years))
+    return " · ".join(f"{name} {value}" for name, value in parts.items()) + _joint(simulator, days, parts["weekday"])
 
 
 def over_clock_changes(expression: Expression, gap: str, fold: str) -> str:
@@ -80,19 +81,44 @@ def over_clock_changes(expression: Expression, gap: str, fold: str) -> str:
     return f"{_GAP[gap]}, {_FOLD[fold]}"
 
 
+def _joint(simulator: CronSim, days: str, weekdays: str) -> str:
+    """How the two belong together, where that makes a difference."""
+    if simulator.day_and:
+        return "" if "every" in {days, weekdays} else " (day and weekday)"
+    return "" if days == weekdays == "every" else " (day or weekday)"
+
+
+def _phrase(text: str) -> str:
+    """cronsim's, of what is meant: where either may match and one is every day, it is every day whatever the other."""
+    simulator = simulator_of(text)
+    minute, hour, day, month, weekday = text.split()
+    weekday = ",".join(dict.fromkeys("0" if one in {"7", "SUN"} else one for one in weekday.split(",")))
+    all_days, all_weekdays = simulator.days >= _ALL_DAYS, _weekdays(simulator) == "every"
+    either = not simulator.day_and and (all_days or all_weekdays)
+    day, weekday = "*" if either or all_days else day, "*" if either or all_weekdays else weekday
+    phrase = simulator_of(f"{minute} {hour} {day} {month} {weekday}").explain()
+    days = simulator_of(f"0 0 * * {','.join(map(str, sorted(_plain(simulator)) or [0]))}").explain()
+    phrase = re.sub(r"every \S+ day of week(?: from \w+ through \w+)?", days.removeprefix("At 00:00 on "), phrase)
+    return re.sub(r"\b([0-9]+)th\b", lambda found: _ordinal(int(found[1])), phrase)  # it says 21th
+
+
 def _nearest(cron: Cron) -> str:
     minute, hour, _, month, _ = cron.text.split()
-    phrase = simulator_of(f"{minute} {hour} L {month} *").explain()
+    phrase = _phrase(f"{minute} {hour} L {month} *")
     return phrase.replace("the last day", f"the weekday nearest to the {_ordinal(cron.nearest or 0)}")
 
 
 def _weekdays(simulator: CronSim) -> str:
-    plain = {day % 7 for day in simulator.weekdays if isinstance(day, int)}
+    plain = _plain(simulator)
     if len(plain) == len(DAYS):
         return "every"
     special = sorted((nth, day % 7) for day, nth in (one for one in simulator.weekdays if isinstance(one, tuple)))
     named = [f"{'last' if nth == CronSim.LAST else _ORDINALS[nth]} {DAYS[day]}" for nth, day in special]
     return ", ".join([*(DAYS[day] for day in sorted(plain)), *named])
+
+
+def _plain(simulator: CronSim) -> set[int]:
+    return {day % 7 for day in simulator.weekdays if isinstance(day, int)}
 
 
 def _spans(numbers: list[int], whole: tuple[int, int] | None = None) -> str:
@@ -107,6 +133,13 @@ def _spans(numbers: list[int], whole: tuple[int, int] | None = None) -> str:
             runs.append([number])
     shown = [[f"{run[0]} to {run[-1]}"] if len(run) > _LISTED else [str(one) for one in run] for run in runs]
     return ", ".join(text for run in shown for text in run)
+
+
+def _years(years: list[int]) -> str:
+    step = years[1] - years[0] if len(years) > _LISTED else 1
+    if step > 1 and years == [*range(years[0], years[-1] + 1, step)]:
+        return f"every {_ordinal(step)} year from {years[0]} to {years[-1]}"
+    return _spans(years)
 
 
 def _ordinal(number: int) -> str:

@@ -1,4 +1,8 @@
-"""Time zones by IANA name.  `tzdata` is a dependency, so a slim image knows them all."""
+"""Time zones by IANA name, from `tzdata`, which is a dependency and locked: what a machine has is not looked at.
+
+A slim image has no zones, an old one has yesterday's rules.  The build, the roles and whoever asks for a preview must
+not differ in what a zone is.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +10,11 @@ import difflib
 import functools
 import re
 import zoneinfo
+from importlib import resources
 
 from functions.schedules.rules import Refused, shown
 
 _NAME = re.compile(r"[A-Z][A-Za-z0-9_+-]{0,31}(?:/[A-Za-z0-9][A-Za-z0-9_+-]{0,31}){0,2}")
-# These follow a machine's files, not a place; the trees `posix/` and `right/` (leap seconds) fail the pattern.
 _NOT_A_PLACE = frozenset({"Factory"})
 
 
@@ -22,13 +26,14 @@ def load_zone(value: object) -> zoneinfo.ZoneInfo:
     return zone
 
 
-@functools.lru_cache(maxsize=1024)  # zoneinfo itself keeps eight, and reads the others again and again
+@functools.lru_cache(maxsize=1024)  # more than there are
 def _zone(name: str) -> zoneinfo.ZoneInfo | None:
     if not _NAME.fullmatch(name) or name in _NOT_A_PLACE:
         return None
     try:
-        return zoneinfo.ZoneInfo(name)
-    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
+        with resources.files("tzdata.zoneinfo").joinpath(*name.split("/")).open("rb") as file:
+            return zoneinfo.ZoneInfo.from_file(file, key=name)
+    except (ValueError, OSError):  # no such file, a folder, a file that is no zone
         return None
 
 
@@ -47,4 +52,5 @@ def known_zone(value: object) -> str:
 @functools.cache
 def all_names() -> frozenset[str]:
     """Every zone that a job may have."""
-    return frozenset(one for one in zoneinfo.available_timezones() if _NAME.fullmatch(one)) - _NOT_A_PLACE
+    names = resources.files("tzdata").joinpath("zones").read_text(encoding="utf-8").split()
+    return frozenset(one for one in names if _NAME.fullmatch(one)) - _NOT_A_PLACE

@@ -11,6 +11,7 @@ import pytest
 from functions.records.inventory import to_item
 from functions.records.tables import HEARTBEATS
 from functions.relay.messages import wanted
+from functions.scheduler.courses import packed
 from functions.schedules.definitions import BadDefinition, Definitions, Job
 from tests.support.databases import Dying, FailingRows, Interrupted, KilledError
 from tests.support.streams import record
@@ -323,6 +324,26 @@ def test_a_definition_that_became_bad_is_not_taken_for_deleted():
     bad = BadDefinition(job="ledger", message="no such zone")
     world.tick(NOON + minutes(1), of=deployed(job("other", EIGHT), bad=(bad,)))
     assert lines(world, "ledger") == ["12:02 schedule", "12:04 schedule"]
+
+
+@pytest.mark.parametrize("was", [{"timezone": "Europe/Nowhere"}, {"schedules": ("61 * * * *",)}], ids=["zone", "rule"])
+@pytest.mark.parametrize("gone", [False, True], ids=["mended", "deleted"])
+def test_invariant_11_a_former_definition_that_is_not_understood_any_more_stops_no_job(
+    was: dict[str, Any], *, gone: bool
+):
+    """The zone is gone or a rule became stricter, `check` said so, and what was mended is deployed."""
+    ledger, other = job("ledger", "*/10 * * * *"), job("other", "*/10 * * * *")
+    world = World(ledger, other)
+    world.tick(NOON)
+    world.stores.kept.forget("v1")
+    world.stores.kept.keep("v1", packed(definitions(dataclasses.replace(ledger, **was), other)))
+    edited = deployed(dataclasses.replace(other, payload={"n": 1}), *([] if gone else [ledger]))
+    for minute in (8, 16, 26):
+        world.tick(NOON + minutes(minute), of=edited)
+    slots = ["12:10 schedule", "12:20 schedule", "12:30 schedule"]
+    assert lines(world, "other") == slots
+    assert lines(world, "ledger") == ([] if gone else slots)
+    assert world.state.former == ()
 
 
 def test_where_the_former_definitions_are_not_kept_nothing_fires_for_the_past():

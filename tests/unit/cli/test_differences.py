@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -58,6 +59,16 @@ def test_rows_ahead_end_where_the_new_definition_has_not_their_slot() -> None:
         "hourly@2026-11-29T06:02:00Z": DELETED,
         "hourly@2026-11-29T06:03:00Z": DELETED,
     }
+
+
+@pytest.mark.parametrize("was", [{"timezone": "Europe/Nowhere"}, {"schedules": ("61 * * * *",)}], ids=["zone", "rule"])
+def test_a_former_definition_that_is_not_understood_any_more_has_no_slots_and_hides_no_difference(
+    was: dict[str, Any],
+) -> None:
+    got = difference(of(replace(HOURLY, **was), DAILY), of(HOURLY), SLOT)
+    [one] = got.changed
+    assert list(one.fields) == list(was)
+    assert (one.before, len(one.after), list(got.removed)) == ((), 3, ["daily"])
 
 
 def test_slots_that_are_past_or_far_ahead_do_not_end() -> None:

@@ -3,8 +3,10 @@ from __future__ import annotations
 import itertools
 import json
 import random
+import time
 import zoneinfo
 from datetime import UTC, datetime, timedelta
+from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
@@ -16,6 +18,7 @@ from hypothesis import strategies as st
 from functions.kit.instants import from_text, to_text
 from functions.schedules import zones
 from functions.schedules.quiet import forget
+from functions.schedules.rules import Refused
 from functions.schedules.slots import Slot, between, previous
 from tests.support.jobs import a_job
 
@@ -214,6 +217,29 @@ def test_the_window_of_a_unit_begins_at_the_slot_before(schedule: str, slot: str
     assert to_text(found) == before
 
 
+@settings(max_examples=60, deadline=None)
+@given(
+    schedule=st.sampled_from(["* * * 2 *", "*/7 1-3 28-31 * *", "30 2 * * *", "0,59 * * * 1", "rate(7 minutes)"]),
+    gap=st.sampled_from(["run", "skip"]),
+    slot=st.datetimes(datetime(2026, 1, 1), datetime(2026, 12, 31)),  # noqa: DTZ001  made UTC below
+)
+def test_the_slot_before_is_the_last_that_is_due_however_many_there_are(
+    schedule: str, gap: str, slot: datetime
+) -> None:
+    job = a_job(schedule, timezone="Europe/Berlin", dst_gap=gap)
+    at = slot.replace(microsecond=0, tzinfo=UTC)
+    window = between(job, at - timedelta(days=370), at - timedelta(seconds=1))
+    assert previous(job, at) == [one.instant for one in window if one.state == "due"][-1]
+
+
+def test_the_slot_before_a_month_that_was_full_of_slots_is_found_at_once() -> None:
+    """Of 2.4 million, one in each second of February."""
+    job = a_job("* * * 2 *", seconds=tuple(range(60)))
+    begun = time.perf_counter()
+    assert previous(job, from_text("2026-02-01T00:00:00Z")) == from_text("2025-02-28T23:59:59Z")
+    assert time.perf_counter() - begun < 5  # one by one they take a minute and a half
+
+
 def test_where_no_slot_is_before_the_window_begins_at_starts_or_is_open() -> None:
     job = a_job("0 3 * * *", starts=from_text("2026-03-01T01:00Z"))
     assert previous(job, from_text("2026-03-01T03:00Z")) == from_text("2026-03-01T01:00Z")
@@ -225,10 +251,15 @@ def test_the_slot_before_is_known_also_of_a_job_disabled_meanwhile() -> None:
     assert previous(a_job("0 3 * * *", enabled=False), from_text("2026-03-02T03:00Z")) == from_text("2026-03-01T03:00Z")
 
 
-@pytest.fixture
-def no_system_zones() -> Iterator[None]:
+@pytest.fixture(params=["no zones", "other zones"])
+def machine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[None]:
+    """One that has no zones, or, as an old one, rules of its own: here UTC by other names."""
+    utc = resources.files("tzdata.zoneinfo").joinpath("UTC").read_bytes()
+    for name in ("US/Pacific", "Asia/Calcutta", "Europe/Kyiv", "Europe/Nowhere"):
+        tmp_path.joinpath(name).parent.mkdir(exist_ok=True)
+        tmp_path.joinpath(name).write_bytes(utc)
     before = zoneinfo.TZPATH
-    zoneinfo.reset_tzpath([])
+    zoneinfo.reset_tzpath([tmp_path] if request.param == "other zones" else [])
     _forget_zones()
     yield
     zoneinfo.reset_tzpath(before)
@@ -238,10 +269,20 @@ def no_system_zones() -> Iterator[None]:
 def _forget_zones() -> None:
     ZoneInfo.clear_cache()
     zones._zone.cache_clear()
+    zones.all_names.cache_clear()
     forget()
 
 
-@pytest.mark.parametrize("zone", ["US/Pacific", "Asia/Calcutta", "Europe/Kyiv"])
-def test_zones_are_known_on_an_image_that_has_none(no_system_zones: None, zone: str) -> None:
+@pytest.mark.parametrize(
+    ("zone", "slot"), [("US/Pacific", "10:00"), ("Asia/Calcutta", "20:30"), ("Europe/Kyiv", "00:00")]
+)
+def test_zones_are_those_that_are_shipped_whatever_the_machine_has(machine: None, zone: str, slot: str) -> None:
     """G02"""
-    assert len(slots(a_job("0 2 * * *", timezone=zone), "2026-03-01T00:00Z", "2026-03-03T00:00Z")) == 2
+    assert slots(a_job("0 2 * * *", timezone=zone), "2026-03-01T00:00Z", "2026-03-02T00:00Z")[0][11:16] == slot
+    assert zones.known_zone(zone) == zone
+
+
+def test_a_zone_that_only_this_machine_has_is_refused(machine: None) -> None:
+    for ask in (zones.known_zone, zones.load_zone):
+        with pytest.raises(Refused, match="is not a time zone"):
+            ask("Europe/Nowhere")
