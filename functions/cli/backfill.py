@@ -67,9 +67,7 @@ def command(job: str, *, dry_run: bool, yes: bool, as_json: bool, parallel: int 
     tell_where(stage)
     definition = job_to_ask_of(stage, job)
     if not definition.enabled:
-        raise RefusedRequestError(
-            f"{job} is disabled (enabled = false) and has no slots: `splitshift trigger` runs it"
-        )
+        raise RefusedRequestError(f"{job} is disabled (enabled = false) and has no slots: `splitshift trigger` runs it")
     wanted = _asked(stage, definition, **asked)
     made = plan(stage, definition, wanted)
     nothing = "" if made.chosen and not dry_run else "  Nothing written"

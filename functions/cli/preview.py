@@ -23,12 +23,14 @@ from functions.cli.common import (
     root_option,
 )
 from functions.kit.instants import to_text
+from functions.records.unit_id import UnitId
 from functions.schedules.compile import compile_jobs
 from functions.schedules.definitions import Job, parse
 from functions.schedules.expressions import parse as parse_expression
 from functions.schedules.model import conflicts
 from functions.schedules.rules import Refused, in_words, seconds, shown
 from functions.schedules.slots import Slot, between
+from functions.schedules.spread import spread_of
 from functions.schedules.words import over_clock_changes, spelled_out, values, words
 from functions.schedules.zones import known_zone, load_zone
 
@@ -217,14 +219,29 @@ def _document(job: Job, slot: Slot) -> dict[str, str | None]:
 def _tell_one(job: Job, slots: list[Slot]) -> None:
     for text in job.schedules:
         _tell_meaning(job, text)
-    table = _table("LOCAL", "UTC", "STATE")
+    table = _table("LOCAL", "UTC", "STATE", *(["STARTS"] if _spread_shown(job) else []))
     for slot in slots:
-        table.add_row(_local(job, slot), to_text(slot.instant), _state(slot))
+        starts = [_start(job, slot)] if _spread_shown(job) else []
+        table.add_row(_local(job, slot), to_text(slot.instant), _state(slot), *starts)
     console().print(table)
     suppressed = sum(slot.state == "suppressed" for slot in slots)
     click.echo(counted(len(slots), "slot") + (f", {suppressed} of them suppressed" if suppressed else ""))
     if job.spread_s:
         click.echo(f"each unit starts less than {in_words(job.spread_s)} after its slot (spread)")
+
+
+def _spread_shown(job: Job) -> bool:
+    """Each partition's unit has a start of its own: those are not told one by one."""
+    return bool(job.spread_s and not job.partitions)
+
+
+def _start(job: Job, slot: Slot) -> str:
+    """By the clock of the job's zone; nothing for a slot that does not run."""
+    if slot.state != "due":
+        return ""
+    unit_id = str(UnitId(job=job.name, partition=None, slot=slot.instant))
+    start = slot.instant + timedelta(seconds=spread_of(unit_id, job, slot.instant))
+    return start.astimezone(load_zone(job.timezone)).strftime("%F %T")
 
 
 def _tell_meaning(job: Job, text: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, tzinfo
 from typing import Any
 
 import click
@@ -120,6 +120,15 @@ def known_owner(stage: Stage, name: str) -> None:
         raise RefusedRequestError(f"no job on stage {stage.name} has the owner {shown(name)}: {near(name, owners)}")
 
 
+def when(listed: Listed, zone: tzinfo) -> str:
+    """`30 Nov 02:00`, its slot, and beside it when it may start where that is another minute: `due 02:41`."""
+    slot, due = (day_and_time(instant, zone) for instant in (listed.slot, listed.records.run_at))
+    if not due or due == slot:
+        return slot
+    same_day = due[:6] == slot[:6]
+    return f"{slot}, due {due[7:] if same_day else due}"
+
+
 def _tell(stage: Stage, found: list[Listed], jobs: Mapping[str, Job]) -> None:
     click.echo(where(stage))
     lines = table("UNIT", "STATE", "LOCAL", "TRIES", "INCIDENT", "WHY", wrap=("UNIT", "WHY"))
@@ -129,7 +138,7 @@ def _tell(stage: Stage, found: list[Listed], jobs: Mapping[str, Job]) -> None:
         lines.add_row(
             plain(listed.unit_id),
             Text(str(state).replace("_", " "), style=COLOURS.get(state, "")),
-            day_and_time(listed.slot, zone_of(jobs.get(listed.unit.job))),
+            when(listed, zone_of(jobs.get(listed.unit.job))),
             str(tries) if tries else "",
             listed.incident or "",
             plain(listed.state.reason),

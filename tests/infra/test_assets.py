@@ -48,9 +48,10 @@ print(json.dumps(sorted(f for f in files if not f.startswith((asset, beside, std
 """
 ZONES = """
 import zoneinfo
+from functions.schedules.zones import load_zone
 assert zoneinfo.TZPATH == (), zoneinfo.TZPATH
 for name in sys.argv[4:]:
-    zoneinfo.ZoneInfo(name)
+    load_zone(name)
 """
 
 

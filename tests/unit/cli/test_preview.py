@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,8 @@ from click.testing import CliRunner
 from functions.cli.preview import command
 from functions.kit.clock import SettableClock
 from functions.kit.instants import from_text
+from functions.schedules.spread import spread_of
+from tests.support.jobs import a_job
 from tests.support.project import Project, a_project
 
 if TYPE_CHECKING:
@@ -129,9 +132,21 @@ def test_seconds_that_cannot_be_are_a_wrong_usage(project: Project, schedule: st
     assert (result.exit_code, said in result.output) == (2, True)
 
 
-def test_the_spread_of_a_job_is_said(project: Project) -> None:
-    project.write(JOBS + '\n[jobs.wide]\nschedule = "0 3 * * *"\nspread = "90m"\n')
-    assert "each unit starts less than 1h30m after its slot" in preview(project, "wide").stdout
+def test_the_spread_of_a_job_is_said_and_beside_each_slot_when_its_unit_starts(project: Project) -> None:
+    wide = '\n[jobs.wide]\nschedule = "0 2 * * *"\nspread = "90m"\ntimezone = "Europe/Berlin"\n'
+    project.write(JOBS + wide)
+    told = preview(project, "wide", "--from", "2026-10-24", "--count", "3").stdout
+    assert "each unit starts less than 1h30m after its slot" in told
+    lines = [line.split() for line in told.splitlines() if line.startswith(("Sat", "Sun", "Mon"))]
+    units = [f"wide@{line[3]}" for line in lines]
+    assert units == [f"wide@2026-10-2{slot}:00:00Z" for slot in ("4T00", "5T00", "5T01")]
+    due, _, suppressed = lines
+    at = from_text("2026-10-24T00:00:00Z")
+    start = at + timedelta(seconds=spread_of(units[0], a_job("0 2 * * *", timezone="Europe/Berlin", spread_s=5400), at))
+    assert due[4:] == ["due", *f"{start + timedelta(hours=2):%F %T}".split()]
+    assert suppressed[4:] == ["suppressed:", "dst_fold"]
+    project.write(JOBS + wide + 'partitions = ["eu", "us"]\n')
+    assert "STARTS" not in preview(project, "wide").stdout
 
 
 def test_a_schedule_that_is_over_has_no_slots(project: Project) -> None:

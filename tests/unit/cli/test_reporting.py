@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pytest
@@ -111,6 +111,15 @@ def test_units_are_listed_by_time_with_what_the_contract_names(town: Town) -> No
         "attempts": 1,
         "incident": None,
     }
+
+
+def test_beside_its_slot_a_unit_shows_when_it_is_due_where_that_is_later(town: Town) -> None:
+    town.tick(after(0))
+    for minutes, told in ((1, ""), (38, ", due 07:38"), (1440, ", due 30 Nov 07:00")):
+        one = listed(town)[unit(1)]
+        row = replace(town.rows[unit(1)], run_at=after(minutes))
+        one = replace(one, records=replace(one.records, row=row))
+        assert units_command.when(one, timezone(timedelta(hours=1))) == f"29 Nov 07:01{told}"
 
 
 def test_a_slot_that_should_have_a_row_and_has_none_is_unknown_and_those_before_the_first_tick_are_none(
