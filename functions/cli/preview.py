@@ -22,10 +22,11 @@ from functions.cli.common import (
     parse_when,
     root_option,
 )
-from functions.kit.instants import to_text
+from functions.kit.instants import EPOCH, to_text
 from functions.records.unit_id import UnitId
 from functions.schedules.compile import compile_jobs
 from functions.schedules.definitions import Job, parse
+from functions.schedules.expressions import Rate
 from functions.schedules.expressions import parse as parse_expression
 from functions.schedules.model import conflicts
 from functions.schedules.rules import Refused, in_words, seconds, shown
@@ -248,6 +249,8 @@ def _tell_meaning(job: Job, text: str) -> None:
     expression = parse_expression(text)
     console().print(f"{spelled_out(text, expression)}   {words(expression, job.seconds)}, {job.timezone}")
     told = {"values": values(expression)}
+    if isinstance(expression, Rate):
+        told["counted from"] = to_text(job.starts or EPOCH)
     if load_zone(job.timezone) is not load_zone("UTC"):
         told["clock changes"] = over_clock_changes(expression, job.dst_gap, job.dst_fold)
     for what, said in told.items():

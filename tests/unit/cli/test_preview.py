@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -92,6 +95,22 @@ def test_json_over_a_clock_change_names_the_slots_of_debian_cron(
         assert all(slot["reason"] is None for slot in slots if slot["state"] == "due")
 
 
+@pytest.mark.parametrize("zone", ["Australia/Sydney", "America/New_York"])
+def test_a_process_says_the_same_in_whatever_locale_and_zone_it_is(project: Project, zone: str) -> None:
+    """Here one in which text is ASCII, as in a container without a locale; the job files are UTF-8 all the same."""
+    project.write(JOBS.replace('"ops"', '"Zoë"'))
+    window = ["--from", "2026-10-24", "--until", "2026-10-26"]
+    program = "from functions.cli.main import main; main()"
+    process = subprocess.run(
+        [sys.executable, "-c", program, "preview", "--root", project.root, "invoices", *window, "--json"],
+        env={**os.environ, "TZ": zone, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
+        capture_output=True,
+        check=True,
+    )
+    assert json.loads(process.stdout) == json.loads(preview(project, "invoices", *window, "--json").stdout)
+    assert b"dst_fold" in process.stdout
+
+
 def test_what_a_clock_change_suppresses_is_marked(project: Project) -> None:
     arguments = ["--schedule", "30 1 * * *", "--timezone", "America/New_York", "--from", "2026-11-01", "--count", "2"]
     lines = [line.rstrip() for line in preview(project, *arguments).stdout.splitlines()]
@@ -111,6 +130,17 @@ def test_a_short_form_is_spelled_out_and_awss_weekdays_are_named(project: Projec
     assert "At 12:00 on Monday" in text
     assert "weekday MON · year" not in text
     assert "Mon 2026-11-30" in text
+
+
+@pytest.mark.parametrize(
+    ("starts", "said"), [("", "1970-01-01T00:00:00Z"), ("starts = 2026-11-29T17:03:05+01:00", "2026-11-29T16:03:05Z")]
+)
+def test_it_is_said_from_when_a_rate_counts(project: Project, starts: str, said: str) -> None:
+    project.write(JOBS + f'\n[jobs.often]\nschedule = "rate(7 minutes)"\n{starts}\n')
+    told = preview(project, "often", "--from", "2026-11-29T16:03:04Z", "--count", "1").stdout
+    assert f"  counted from: {said}\n" in told
+    assert ("2026-11-29T16:03:05Z  due" in told) == bool(starts)
+    assert "counted from" not in preview(project, "tokyo").stdout
 
 
 def test_seconds_of_an_expression_are_slots_and_words(project: Project) -> None:
