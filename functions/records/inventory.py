@@ -128,13 +128,17 @@ class Inventory:
         triggered once more, so that the unit gets a message.  False if somebody else changed it meanwhile.
         """
         called = row.state == "due" and (seen.state, *_way(seen)) != ("due", *_way(row))
-        return self._become(row, row_as_seen(seen), called=called)
+        return self._become(row, row_as_seen(seen), called=called) is None
 
     def make_up(self, row: Row) -> bool:
-        """Let a slot run after all that a pause suppressed.  False if there is no such row, or not any more."""
-        return self._become(row, suppressed_by_pause, called=True)
+        """Let a slot run after all that a pause suppressed.  False if there is no such row, or not any more; True if
+        another tick did it.
+        """
+        found = self._become(row, suppressed_by_pause, called=True)
+        return found is None or (found.get("state"), found.get("origin")) == (row.state, row.origin)
 
-    def _become(self, row: Row, condition: Condition, *, called: bool) -> bool:
+    def _become(self, row: Row, condition: Condition, *, called: bool) -> Item | None:
+        """None if it is done, by a write of ours whose answer was lost too; else what stands there."""
         kept = _KEPT if row.state == "due" else _KEPT | {"due"}
         wanted = {name: value for name, value in to_item(row).items() if name not in kept}
         update = Update(
@@ -147,8 +151,8 @@ class Inventory:
         except ConditionRefusedError as refused:
             # Our own write, whose answer was lost, shows what we wrote.
             found = refused.item or {}
-            return all(found.get(name) == value for name, value in wanted.items())
-        return True
+            return None if all(found.get(name) == value for name, value in wanted.items()) else found
+        return None
 
     def request(self, row: Row, request_id: str) -> bool:
         """An explicit request: the row is made, or the one that is there is triggered once more.  True if it is new.

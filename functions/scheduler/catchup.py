@@ -27,6 +27,8 @@ APART = timedelta(seconds=1)
 """Units that are made up for may start so far apart, in the order that the job asks for."""
 
 _SECOND = timedelta(seconds=1)
+# A message is shown a second before its time, in whole seconds, and never before it is sent.
+_FIRST_TURN = 2
 _FIRST_LOOK = timedelta(minutes=10)
 # So long after a pause ticks look whether its slots are made up for.
 _RESUMED = timedelta(minutes=10)
@@ -52,17 +54,20 @@ class Decision:
 
 def late_slots(course: Course, window: Window, control: Control | None) -> Iterator[Decision]:
     """Every slot up to `last_late`, by time."""
-    newest = _newest(course, window, control, _last(window, control))
+    newest = _newest(course, window, _last(window, control))
     chosen = [slot for slot in newest if slot <= window.last_late]
     ranged = min(window.last_ranged, chosen[0] - _SECOND) if chosen else window.last_ranged
     yield from _ranges(course, window, ranged, control)
-    turns = {slot: turn for turn, slot in enumerate(chosen if _oldest_first(course) else reversed(chosen))}
+    turns = _turns(course, chosen)
+    paused = control is not None and control.paused_at(window.now)
     for slot, stretch in course.between(ranged, window.last_late):
-        if slot.instant in turns:
+        if slot.instant not in turns:
+            yield Decision(slot=slot.instant, stretch=stretch, reason=_why_not(slot, control), late=True)
+        elif paused:  # a row of its own, which the end of the pause may turn into a due one
+            yield Decision(slot=slot.instant, stretch=stretch, reason=PAUSED, late=True)
+        else:
             turn = turns[slot.instant]
             yield Decision(slot=slot.instant, stretch=stretch, origin="catchup", late=True, turn=turn)
-        else:
-            yield Decision(slot=slot.instant, stretch=stretch, reason=_why_not(slot, control), late=True)
 
 
 def resumed_lately(control: Control, window: Window, looked_at: datetime) -> bool:
@@ -72,15 +77,18 @@ def resumed_lately(control: Control, window: Window, looked_at: datetime) -> boo
 
 
 def made_up_after_pause(course: Course, window: Window, control: Control) -> Iterator[Decision]:
-    """The slots of a pause that has ended which the policy makes up for, by the definition that had each.
+    """The slots before the end of a pause which the policy makes up for, by the definition that had each.
 
-    They have rows already, suppressed; where it had one before the pause, its worker asks the policy.
+    They have rows already, suppressed; where it had one before the pause, its worker asks the policy.  Those of before
+    the pause come last, the newest first: an outage that reached into the pause held back the newest of them, or none.
     """
-    chosen = _newest(course, window, control, _last(window, control))
-    for turn, slot in enumerate(chosen if _oldest_first(course) else reversed(chosen)):
-        if control.paused_at(slot):
-            stretch = next(one for one in course.stretches if one.after < slot <= one.end(slot))
-            yield Decision(slot=slot, stretch=stretch, origin="catchup", late=True, turn=turn)
+    turns = _turns(course, _newest(course, window, _last(window, control)))
+    ended = control.running_since(window.now) or window.now
+    held_back = [slot for slot in turns if control.paused_at(slot)]
+    earlier = sorted((slot for slot in turns if slot < ended and not control.paused_at(slot)), reverse=True)
+    for slot in (*held_back, *earlier):
+        stretch = next(one for one in course.stretches if one.after < slot <= one.end(slot))
+        yield Decision(slot=slot, stretch=stretch, origin="catchup", late=True, turn=turns[slot])
 
 
 def _last(window: Window, control: Control | None) -> datetime:
@@ -89,13 +97,16 @@ def _last(window: Window, control: Control | None) -> datetime:
     return window.last_late if ended is None else max(window.last_late, ended - _SECOND)
 
 
-def _oldest_first(course: Course) -> bool:
-    return course.job is None or course.job.catchup.order == "oldest"
+def _turns(course: Course, chosen: list[datetime]) -> dict[datetime, int]:
+    """In the order of the job.  Several begin a little later: the first two messages would else come at once."""
+    newest_first = course.job is not None and course.job.catchup.order == "newest"
+    ordered = reversed(chosen) if newest_first else chosen
+    return {slot: turn for turn, slot in enumerate(ordered, _FIRST_TURN if len(chosen) > 1 else 0)}
 
 
-def _newest(course: Course, window: Window, control: Control | None, last: datetime) -> list[datetime]:
+def _newest(course: Course, window: Window, last: datetime) -> list[datetime]:
     """The slots up to `last` that are made up for, rising.  Looks no further back than it must."""
-    if course.job is None or (control is not None and control.paused_at(window.now)):
+    if course.job is None:
         return []
     catchup = course.job.catchup
     most = catchup.most

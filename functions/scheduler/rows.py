@@ -8,6 +8,7 @@ from datetime import datetime
 from enum import Enum
 
 from functions.kit.clock import Clock
+from functions.kit.instants import EPOCH
 from functions.kit.logging import get_logger
 from functions.records.ended_jobs import DELETED
 from functions.records.inventory import BY_SCHEDULE, Inventory, Row
@@ -47,6 +48,7 @@ class RowWriter:
         self._ranges: dict[Chain, Row] = {}
         self._failed: set[Chain] = set()
         self._made_up: set[str] = set()
+        self._not_held_back: dict[Chain, datetime] = {}
 
     def begin(self, generation: int) -> None:
         """A tick: what failed in the last one may be tried again, and what other definitions replaced is not known."""
@@ -56,6 +58,7 @@ class RowWriter:
             self._standing.clear()
             self._ranges.clear()
             self._made_up.clear()
+            self._not_held_back.clear()
 
     def write(self, planned: Sequence[PlannedRow], stop_at: datetime) -> list[Written]:
         """One answer per row, in their order."""
@@ -74,16 +77,24 @@ class RowWriter:
                 list(threads.map(work, chains))
         return [answers[place] for place in range(len(planned))]
 
-    def make_up(self, row: Row, stop_at: datetime) -> bool:
-        """True if the row stands in place of one that a pause suppressed.  What fails is tried by the next ticks."""
-        if row.unit_id in self._made_up or self._clock.now() >= stop_at:
+    def make_up(self, row: Row, stop_at: datetime, *, paused: bool) -> bool:
+        """True if the row stands in place of one that a pause suppressed.  What fails is tried by the next ticks.
+
+        Of slots from before it was `paused`, once one is found that was not held back, none that is older was.
+        """
+        chain = row.job, row.partition
+        known = row.unit_id in self._made_up or row.slot <= self._not_held_back.get(chain, EPOCH)
+        if known or self._clock.now() >= stop_at:
             return False
         try:
             made = self._inventory.make_up(row)
         except Exception as error:  # noqa: BLE001  one row that fails stops no other
             _logger.warning("a row was not made up", action="make_up", unit_id=row.unit_id, error=type(error).__name__)
             return False
-        self._made_up.add(row.unit_id)
+        if made:
+            self._made_up.add(row.unit_id)
+        elif not paused:
+            self._not_held_back[chain] = row.slot
         return made
 
     def forget(self, cursor: datetime) -> None:

@@ -138,7 +138,8 @@ class Scheduler:
         past = self._versions.lately(state)  # a pause's slots are those of the definitions that held meanwhile
         known = [whole(self._definitions.jobs[name], past) for name in sorted(unchanged)]
         for planned in made_up(known, window, controls, self._definitions.version):
-            tally.written += self._writer.make_up(planned.row, stop_at)
+            paused = controls[planned.row.job].paused_at(planned.slot)
+            tally.written += self._writer.make_up(planned.row, stop_at, paused=paused)
 
     def _write_chunk(self, chunk: list[Planned], tally: Tally, stop_at: datetime) -> None:
         rows = [planned for planned in chunk if isinstance(planned, PlannedRow)]

@@ -71,12 +71,14 @@ def decide(
     now: datetime,
     *,
     ended: EndedJob | None = None,
+    unowed: frozenset[datetime] = frozenset(),
 ) -> Decision:
     """The first thing that applies, in the order in which it would be wrong to look past it.
 
     The completion comes first, also one of a later version that cannot be read here: a finished unit is never
     reopened.  What a person was asked, or said, comes before any policy, and attempts are counted from the journal,
-    those that cannot be read included, never from deliveries.  `ended` says which deployment ended a job of this name.
+    those that cannot be read included, never from deliveries.  `ended` says which deployment ended a job of this name,
+    and `unowed` which slots of the present definition came before its deployment.
     """
     if journal.completion is not None or COMPLETION in journal.unreadable:
         return Repeat()
@@ -92,7 +94,7 @@ def decide(
         return Conclude(outcome=Outcome.CANCELLED, reason=ended.reason)
     if job is None:
         return Later(at=now + UNKNOWN_LOOKS_AFTER, why="unknown job")
-    return _by_policy(row, control, journal, job, now) or _by_time(row, journal, now)
+    return _by_policy(row, control, journal, job, now, unowed=unowed) or _by_time(row, journal, now)
 
 
 def _is_over(row: Row, ended: EndedJob) -> bool:
@@ -123,30 +125,34 @@ def _by_reviews(row: Row, journal: Journal) -> Decision | None:
     return None
 
 
-def _by_policy(row: Row, control: Control | None, journal: Journal, job: Job, now: datetime) -> Decision | None:
+def _by_policy(
+    row: Row, control: Control | None, journal: Journal, job: Job, now: datetime, *, unowed: frozenset[datetime]
+) -> Decision | None:
     tried = len(journal.attempts) + journal.unread("attempt")
     started = bool(tried or journal.holds)
-    if control is not None and (held := _by_pauses(row, control, job, now, started=started)) is not None:
+    if control is not None and (held := _by_pauses(row, control, job, now, unowed, started=started)) is not None:
         return held
     if job.start_deadline_s is not None and not started:
         deadline = row.run_at + timedelta(seconds=job.start_deadline_s)
         if now > deadline:
             return Conclude(outcome=Outcome.EXPIRED, reason="start_deadline")
-    if not started and too_late(row, job, now):
+    if not started and too_late(row, job, now, unowed):
         return Conclude(outcome=Outcome.SKIPPED, reason=CATCHUP_SKIPPED)
     if tried >= job.attempts:
         return Conclude(outcome=Outcome.FAILED, reason="attempts used up")
     return None
 
 
-def _by_pauses(row: Row, control: Control, job: Job, now: datetime, *, started: bool) -> Decision | None:
+def _by_pauses(
+    row: Row, control: Control, job: Job, now: datetime, unowed: frozenset[datetime], *, started: bool
+) -> Decision | None:
     """A pause holds everything back.  When it is over, the catch-up policy says which of its slots run.
 
     Such a row was written ahead of the pause.  What a person asked for, and what had begun, goes on in any case.
     """
     missed = not started and row.origin == "schedule" and control.paused_at(row.slot)
     paused = control.paused_at(now)
-    if missed and (job.catchup.most == 0 if paused else not made_up_for(row, job, control, now)):
+    if missed and (job.catchup.most == 0 if paused else not made_up_for(row, job, control, now, unowed)):
         return Conclude(outcome=Outcome.SKIPPED, reason="paused")
     if paused:
         # Not beyond its own time: a resume sends what was due meanwhile, and not what is still ahead.

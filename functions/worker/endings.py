@@ -58,8 +58,9 @@ Reply = Acknowledge | Return
 
 @dataclass(frozen=True, kw_only=True)
 class Seen:
-    """What the records say of a unit.  `job` is None where this bundle does not know it, `ended` the deployment that
-    ended a job of its name, where that was asked.
+    """What the records say of a unit.  `job` is None where this bundle does not know it.
+
+    Of what deployments since then did: `ended` the job of its name, and `unowed` are later slots that have no row.
     """
 
     message: Message
@@ -68,6 +69,7 @@ class Seen:
     journal: Journal
     job: Job | None
     ended: EndedJob | None = None
+    unowed: frozenset[datetime] = frozenset()
 
     @property
     def started(self) -> bool:

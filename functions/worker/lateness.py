@@ -6,14 +6,18 @@ began, is asked here, when the unit could start:
 
     none      it does not start, more than 5 minutes after its time
     latest    it does not, when a later slot of the job is as late: that one runs
-    all       it does
+    all       it does not, when `max` later ones are as late: those run
 
 and none starts that is older than the policy's `window`.  A unit that has begun goes on, and what a person asked for or
 approved is never late.
+
+The later slots are those of the present definition, which may have begun since: `unowed` are instants that only the
+schedule of today names, and for which there never was a row.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from datetime import datetime, timedelta
 from itertools import islice
 
@@ -26,20 +30,19 @@ LATE = timedelta(minutes=5)
 """As for the scheduler: what is later than this was held up."""
 
 CATCHUP_SKIPPED = "catchup_skipped"
+_SECOND = timedelta(seconds=1)
 
 
-def too_late(row: Row, job: Job, now: datetime) -> bool:
+def too_late(row: Row, job: Job, now: datetime, unowed: frozenset[datetime] = frozenset()) -> bool:
     """The unit has not begun."""
     if row.origin not in BY_SCHEDULE or row.needs_review or now <= row.run_at + LATE:
         return False
-    catchup = job.catchup
-    if catchup.policy == "none" or now > max(row.slot + timedelta(seconds=catchup.window_s), row.run_at + LATE):
+    if now > max(row.slot + timedelta(seconds=job.catchup.window_s), row.run_at + LATE):
         return True
-    later = due_slots(job, row.slot, now - LATE - timedelta(seconds=job.spread_s))
-    return catchup.policy == "latest" and next(later, None) is not None
+    return _outdone(row, job, _as_late(job, now), unowed)
 
 
-def made_up_for(row: Row, job: Job, control: Control, now: datetime) -> bool:
+def made_up_for(row: Row, job: Job, control: Control, now: datetime, unowed: frozenset[datetime] = frozenset()) -> bool:
     """Whether the policy makes up for the unit's slot, which fell into a pause that is over.
 
     It is asked of the newest slots before the end, as the scheduler asks it of those that had no row yet.
@@ -47,5 +50,37 @@ def made_up_for(row: Row, job: Job, control: Control, now: datetime) -> bool:
     ended = control.running_since(now)
     if ended is None or now > row.slot + timedelta(seconds=job.catchup.window_s):
         return False
-    later = due_slots(job, row.slot, ended - timedelta(seconds=1))
-    return len(list(islice(later, job.catchup.most))) < job.catchup.most
+    return not _outdone(row, job, ended - _SECOND, unowed)
+
+
+def rivals(row: Row, job: Job, control: Control | None, now: datetime) -> set[datetime]:
+    """Slots for whose sake the unit may not start: whether they were owed decides of it.
+
+    A definition that was changed has slots from then on.  So if the first of as many as the policy makes up for was
+    owed, all of them were, and if it was not, there are not so many.
+    """
+    if row.origin not in BY_SCHEDULE or now > row.slot + timedelta(seconds=job.catchup.window_s):
+        return set()
+    ended = control.running_since(now) if control is not None else None
+    ends = [_as_late(job, now)] + ([ended - _SECOND] if ended is not None else [])
+    return {newest[0] for end in ends if (newest := _newest(row, job, end))}
+
+
+def _outdone(row: Row, job: Job, until: datetime, unowed: frozenset[datetime]) -> bool:
+    """Whether there are as many later slots as the policy makes up for."""
+    most = job.catchup.most
+    if len(list(islice(due_slots(job, row.slot, until), most))) < most:
+        return False
+    return unowed.isdisjoint(_newest(row, job, until)[:1])
+
+
+def _newest(row: Row, job: Job, until: datetime) -> list[datetime]:
+    """As many as the policy makes up for, rising; none where there are fewer."""
+    most = job.catchup.most
+    newest = deque(due_slots(job, row.slot, until), maxlen=most)
+    return list(newest) if len(newest) == most else []
+
+
+def _as_late(job: Job, now: datetime) -> datetime:
+    """Slots up to here are late, whatever their spread."""
+    return now - LATE - timedelta(seconds=job.spread_s)

@@ -71,7 +71,7 @@ class Protocol:
         for dead in lease.lost:
             self._endings.lost(dead, self._jobs.get(_job_of(dead.unit_id)))
         try:
-            seen = read(self._stores, message, job, self._version)
+            seen = read(self._stores, message, job, self._version, self._clock.now())
         except (*_PASSING, BadRowError):
             # Nothing was begun: a lease left behind would look like a dead worker.
             self._stores.leases.free(lease, now=self._clock.now())
@@ -103,7 +103,8 @@ class Protocol:
 
     def _act(self, unit: Unit, context: Context, extend_messages: Callable[[], None]) -> Reply:
         now = self._clock.now()
-        match decide(unit.row, unit.control, unit.journal, unit.job, now, ended=unit.ended):
+        seen = unit.row, unit.control, unit.journal, unit.job
+        match decide(*seen, now, ended=unit.ended, unowed=unit.unowed):
             case Repeat():
                 return self._endings.duplicate(unit)
             case Conclude() as conclusion:

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from dataclasses import replace
+from datetime import datetime
+
 from functions.kit.logging import get_logger
 from functions.records.controls import Control
 from functions.records.stores import Stores
 from functions.records.tables import CONTROLS, INVENTORY
+from functions.records.unit_id import UnitId
 from functions.schedules.definitions import Job
 from functions.worker.endings import Seen
+from functions.worker.lateness import rivals
 from functions.worker.messages import Message
 
 _log = get_logger("worker")
 
 
-def read(stores: Stores, message: Message, job: Job | None, version: str) -> Seen | None:
+def read(stores: Stores, message: Message, job: Job | None, version: str, now: datetime) -> Seen | None:
     """`version` is that of the definitions here.
 
     None where there is nothing to work on: no row, or one with another lock.  Raises BadRowError.
@@ -33,4 +39,13 @@ def read(stores: Stores, message: Message, job: Job | None, version: str) -> See
     # Only a row of other definitions, or of a job that is not there, may be one whose job was ended since.
     doubtful = job is None or row.definition != version
     ended = stores.ended_jobs.last(row.job) if doubtful else None
-    return Seen(message=message, row=row, control=control, journal=journal, job=job, ended=ended)
+    later = rivals(row, job, control, now) if doubtful and job is not None else ()
+    unowed = _without_row(stores, message.unit, later)
+    return Seen(message=message, row=row, control=control, journal=journal, job=job, ended=ended, unowed=unowed)
+
+
+def _without_row(stores: Stores, unit: UnitId, slots: Collection[datetime]) -> frozenset[datetime]:
+    """Of other slots of the unit's job and partition."""
+    names = {str(replace(unit, slot=slot)): slot for slot in slots}
+    found = stores.inventory.read_many(list(names)) if names else {}
+    return frozenset(slot for name, slot in names.items() if name not in found)

@@ -63,7 +63,7 @@ class Waiting:
         if not (stops or may_end or waiter is not lease.next):
             return Return(after_s=wait_s)
         seen = self._seen(message, job)
-        decision = None if seen is None else decide(seen.row, seen.control, seen.journal, job, now, ended=seen.ended)
+        decision = None if seen is None else _decided(seen, now)
         if seen is not None and (ended := self._unstarted(seen, lease, decision)) is not None:
             return ended
         if isinstance(decision, Start | Conclude):
@@ -84,7 +84,7 @@ class Waiting:
     def _seen(self, message: Message, job: Job | None) -> Seen | None:
         """None where there is nothing to start; what is wrong with its row is told once the lock is free."""
         try:
-            return read(self._stores, message, job, self._version)
+            return read(self._stores, message, job, self._version, self._clock.now())
         except BadRowError:
             return None
 
@@ -103,6 +103,10 @@ class Waiting:
             return Return(after_s=RETURNS_SOON_S)
         self._give_up_place(seen.message, lease)
         return Acknowledge()
+
+
+def _decided(seen: Seen, now: datetime) -> Decision:
+    return decide(seen.row, seen.control, seen.journal, seen.job, now, ended=seen.ended, unowed=seen.unowed)
 
 
 def _conclusion(decision: Decision | None, job: Job | None) -> Conclude | None:

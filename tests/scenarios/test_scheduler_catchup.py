@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from datetime import datetime, timedelta
 
 import pytest
@@ -12,7 +13,7 @@ from functions.records.memory import MemoryDatabase
 from functions.records.tables import INVENTORY
 from functions.schedules.definitions import Job
 from functions.schedules.slots import between
-from tests.support.databases import Interrupted, Passing
+from tests.support.databases import Dying, Interrupted, KilledError, Passing
 from tests.support.ticks import NOON, World, job, minutes, unit_ids
 
 HOURLY = "0 * * * *"
@@ -62,7 +63,7 @@ def test_units_that_are_made_up_for_start_apart_from_now_on():
     """So that none is late at birth, and not all at once."""
     world = after_outage(job("ledger", HOURLY, policy="all"), minutes(270))
     back = NOON + minutes(270)
-    assert [row.run_at for row in world.rows.values()] == [back + timedelta(seconds=n) for n in range(4)]
+    assert [row.run_at for row in world.rows.values()] == [back + timedelta(seconds=n) for n in range(2, 6)]
 
 
 def test_a_job_that_makes_up_for_nothing_still_runs_what_is_a_few_minutes_late():
@@ -182,6 +183,64 @@ def test_a_daily_job_is_made_up_for_after_a_pause_though_nothing_else_of_it_is_n
     world = World(job("ledger", "20 12 * * *"))
     paused(world, 10, 50)
     assert world.slots == ["12:20 catchup"]
+
+
+def out_and_paused(one: Job, *, killed: int = 0) -> World:
+    """No tick from 12:00 to 15:40; paused at 14:30 and resumed at 16:10, where the first tick may die at a write."""
+    world = World(one)
+    controls = world.stores.controls
+    world.tick(NOON)
+    world.clock.set(NOON + minutes(150))
+    controls.change("ledger", lambda one: one.pause(NOON + minutes(150), until=None, reason=None, by="ann"))
+    for minute in range(220, 251, 10):
+        world.tick(NOON + minutes(minute))
+    controls.change("ledger", lambda one: one.resume(NOON + minutes(250), by="ann"))
+    if killed:
+        with suppress(KilledError):
+            world.tick(NOON + minutes(251), database=Dying(world.memory, killed, after=killed % 2 == 0))
+    world.tick(NOON + minutes(252))
+    return world
+
+
+@pytest.mark.parametrize(
+    ("how", "made_up"),
+    [
+        ({"policy": "none"}, []),
+        ({"policy": "latest"}, ["16:00"]),
+        ({"policy": "all", "most": 3}, ["14:00", "15:00", "16:00"]),
+        ({"policy": "all"}, ["13:00", "14:00", "15:00", "16:00"]),
+        ({"policy": "all", "order": "newest"}, ["16:00", "15:00", "14:00", "13:00"]),
+    ],
+)
+def test_what_an_outage_and_a_pause_held_back_together_is_made_up_for_when_both_are_over(
+    how: dict[str, object], made_up: list[str]
+):
+    """The outage began before the pause and ended within it: 13:00 and 14:00 are slots of before the pause."""
+    world = out_and_paused(job("ledger", HOURLY, **how))  # pyright: ignore[reportArgumentType] - whatever the case names
+    assert ran(world) == made_up
+    assert sorted(world.accounted()) == sorted(unit_ids("ledger", [NOON + minutes(60 * n) for n in (1, 2, 3, 4)]))
+    held_back = {"catchup_skipped"} if how["policy"] == "none" else {"paused", "catchup_skipped"}
+    assert {row.reason for row in world.rows.values()} - {None, "paused"} <= held_back
+
+
+def test_a_slot_of_before_the_pause_that_an_outage_lost_is_made_up_for_though_the_pause_held_back_none():
+    world = out_and_paused(job("ledger", "0 13 * * *"))
+    assert world.slots == ["13:00 catchup"]
+
+
+@pytest.mark.parametrize("killed", range(1, 7))
+def test_a_tick_that_dies_while_it_makes_up_for_a_pause_leaves_the_rest_to_the_next(killed: int):
+    world = out_and_paused(job("ledger", HOURLY, policy="all"), killed=killed)
+    assert sorted(ran(world)) == ["13:00", "14:00", "15:00", "16:00"]
+
+
+def test_the_slots_of_before_a_pause_that_ran_are_not_asked_for_one_by_one():
+    world = World(job("ledger", "*/10 * * * *", policy="all"))
+    paused(world, 183, 195)
+    counted = Counted(world.memory)
+    world.tick(NOON + minutes(197), database=counted)
+    assert ran(world) == ["15:10"]
+    assert counted.calls <= 6, "state, controls, the newest before the pause, two rows to be, the cursor"
 
 
 # --- how much an outage costs -----------------------------------------------------------------------------------------

@@ -1,17 +1,19 @@
 """Random histories of the scheduler against an oracle that counts minutes and shares no code with it.
 
 Ticks are lost, doubled, killed, late by hours, one within another, of an old bundle, by a clock that is 20 minutes off;
-jobs are deployed, edited, deleted and made anew, paused and resumed.  Whatever happens: every slot that some definition
-had while it held is accounted for, exactly once, and nothing else runs.
+jobs are deployed, edited, disabled, deleted and made anew, paused and resumed.  Whatever happens: every slot that some
+definition had while it held is accounted for, exactly once, nothing else runs, and what does not run has a reason that
+is true of it.
 
-`SPLITSHIFT_HISTORIES=20000` plays as many.
+`SPLITSHIFT_TESTS_HISTORIES=20000` plays as many.
 """
 
 from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -29,13 +31,27 @@ from functions.schedules.definitions import Definitions
 from tests.support.databases import Dying, FailingRows, Interrupted, KilledError
 from tests.support.ticks import NOON, World, definitions, job, minutes
 
-HISTORIES = int(os.environ.get("SPLITSHIFT_HISTORIES", "2000"))
+HISTORIES = int(os.environ.get("SPLITSHIFT_TESTS_HISTORIES", "2000"))
 # From 23:00 on: many outages cross the end of a day.
 START = NOON.replace(hour=23)
 BEGUN = timedelta(seconds=10)
-EVERY = {"* * * * *": 1, "*/7 * * * *": 7, "rate(4 minutes)": 4, "0 * * * *": 60}
+LATE = minutes(5)
+HALF = timedelta(seconds=30)
+RATE = "rate(4 minutes)"
+EVERY = {"* * * * *": 1, "*/7 * * * *": 7, RATE: 4, "0 * * * *": 60}
+STARTS, ENDS = START + minutes(21), START + minutes(31)
+SHAPES: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "disabled": {"enabled": False},
+    "starts": {"starts": STARTS},
+    "ends": {"ends": ENDS},
+    "seconds": {"seconds": (0, 30)},
+    "two": {},
+}
+MOST = {"none": 0, "latest": 1, "all": 3}
 
-Definition = tuple[str, tuple[str, ...], int, str]
+# schedule, partitions, payload, policy, shape
+Definition = tuple[str, tuple[str, ...], int, str, str]
 
 
 @dataclass(frozen=True)
@@ -52,6 +68,7 @@ DEFINITION = st.tuples(
     st.sampled_from([(), ("eu",), ("eu", "us")]),
     st.integers(1, 2),
     st.sampled_from(["latest", "none", "all"]),
+    st.sampled_from(["plain", "plain", *SHAPES]),
 )
 JOBS = st.dictionaries(st.sampled_from(["a", "b"]), DEFINITION, min_size=1)
 TICKS = ["once", "once", "once", "lost", "outage", "twice", "hours late", "within", "killed", "fails", "clock"]
@@ -70,7 +87,8 @@ class History:
         self.world = World(now=START)
         self.bundles: list[tuple[Mapping[str, Definition], Definitions]] = []
         self.recorded: list[tuple[Mapping[str, Definition], datetime]] = []
-        self.paused: set[str] = set()
+        self.pauses: list[tuple[str, datetime, datetime]] = []
+        self.paused: dict[str, datetime] = {}
         self.out_of_reach = False
         self.worked_in: dict[int, datetime] = {}
         self.world.memory.on_change = self._on_change
@@ -79,8 +97,17 @@ class History:
 
     def deploy(self, jobs: Mapping[str, Definition]) -> None:
         made = [
-            job(name, schedule, partitions=places, payload={"edit": edit}, policy=policy, most=3)
-            for name, (schedule, places, edit, policy) in sorted(jobs.items())
+            job(
+                name,
+                schedule,
+                *(["*/5 * * * *"] if shape == "two" else []),
+                partitions=places,
+                payload={"edit": edit},
+                policy=policy,
+                most=MOST["all"],
+                **SHAPES[shape],
+            )
+            for name, (schedule, places, edit, policy, shape) in sorted(jobs.items())
         ]
         self.bundles.append((jobs, definitions(*made, version=f"v{len(self.bundles)}")))
 
@@ -153,9 +180,13 @@ class History:
     def _control(self, name: str, *, pause: bool) -> None:
         def how(control: Any) -> Any:
             if pause:
-                self.paused.add(name)
                 return control.pause(self.at, until=None, reason=None, by="ann")
             return control.resume(self.at, by="ann")
+
+        if pause:
+            self.paused.setdefault(name, self.at)
+        elif name in self.paused:
+            self.pauses.append((name, self.paused.pop(name), self.at))
 
         self.world.stores.controls.change(name, how)
 
@@ -177,21 +208,29 @@ class History:
         found: dict[tuple[str, datetime], set[int]] = {}
         ends = [at for _, at in self.recorded[1:]] + [until]
         for number, ((jobs, at), end) in enumerate(zip(self.recorded, ends, strict=True)):
-            for name, (schedule, places, _, _) in jobs.items():
+            for name, one in jobs.items():
                 edits = {later[name][2] for later, _ in self.recorded[number:] if name in later}
-                for slot in _minutes(EVERY[schedule], at, min(end, until)):
-                    found |= {(place, slot): edits for place in _places(name, places)}
+                for slot in _slots(one, at, min(end, until)):
+                    found |= {(place, slot): edits for place in _places(name, one)}
         return found
+
+    def is_paused(self, name: str, instant: datetime) -> bool:
+        """By the pauses that are over, as all are in the end."""
+        return any(name == one and since <= instant <= until for one, since, until in self.pauses)
+
+    def definition(self, row: Row) -> Definition | None:
+        """Of the row's job, by the bundle whose tick wrote it last."""
+        return self.bundles[int(row.definition.removeprefix("v"))][0].get(row.job)
 
     def taken_away(self, place: str, slot: datetime) -> bool:
         """Whether a deployment after the slot's own definitions has no such place any more."""
         name = place.partition("/")[0]
         later = [jobs for jobs, at in self.recorded if at >= slot]
-        return any(name not in jobs or place not in _places(name, jobs[name][1]) for jobs in later)
+        return any(name not in jobs or place not in _places(name, jobs[name]) for jobs in later)
 
     def left_alone(self, place: str) -> bool:
         """Whether rows that were written ahead may not have been replaced in time by those of the next definition."""
-        return self.out_of_reach or place.partition("/")[0] in self.paused
+        return self.out_of_reach or any(name == place.partition("/")[0] for name, _, _ in self.pauses)
 
     def left_over(self) -> dict[tuple[str, datetime], bool]:
         """What definitions may have written ahead of their end; True where a worker may have had it in hand when the
@@ -199,10 +238,10 @@ class History:
         """
         found: dict[tuple[str, datetime], bool] = {}
         for number, ((jobs, _), (_, at)) in enumerate(zip(self.recorded, self.recorded[1:], strict=False), 1):
-            for name, (schedule, places, _, _) in jobs.items():
-                for slot in _minutes(EVERY[schedule], at, at + minutes(60)):
+            for name, one in jobs.items():
+                for slot in _slots(one, at, at + minutes(60)):
                     begun = slot <= self.worked_in[number] + BEGUN
-                    for place in _places(name, places):
+                    for place in _places(name, one):
                         found[place, slot] = found.get((place, slot), False) or begun
         return found
 
@@ -211,18 +250,29 @@ def _place(row: Row) -> str:
     return row.unit_id.partition("@")[0]
 
 
-def _places(name: str, partitions: Sequence[str]) -> list[str]:
-    return [f"{name}/{partition}" for partition in partitions] or [name]
+def _places(name: str, one: Definition) -> list[str]:
+    return [f"{name}/{partition}" for partition in one[1]] or [name]
 
 
-def _minutes(step: int, after: datetime, until: datetime) -> Iterator[datetime]:
-    """Whole minutes in (after, until] since 1970 that the step divides, counted one by one."""
-    at = after.replace(second=0) + minutes(1)
-    while at <= until:
-        of_hour = step != 4
-        if (at.minute if of_hour else int(at.timestamp()) // 60) % step == 0:
+def _slots(one: Definition, after: datetime, until: datetime) -> Iterator[datetime]:
+    """Those in (after, until], counted half minute by half minute."""
+    at = after.replace(second=0)
+    while (at := at + HALF) <= until:
+        if at > after and _is_slot(one, at):
             yield at
-        at += minutes(1)
+
+
+def _is_slot(one: Definition, at: datetime) -> bool:
+    schedule, *_, shape = one
+    if shape == "disabled" or (shape == "starts" and at < STARTS) or (shape == "ends" and at > ENDS):
+        return False
+    if at.second and (shape != "seconds" or schedule == RATE):
+        return False
+    if shape == "two" and at.minute % 5 == 0:
+        return True
+    if schedule == RATE:
+        return (at.timestamp() - (STARTS.timestamp() if shape == "starts" else 0)) % 240 == 0
+    return at.minute % EVERY[schedule] == 0
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -255,6 +305,7 @@ def judge(history: History) -> None:
     state = history.world.state
     assert (state.former, state.joining, state.cursor) == ((), {}, history.at + minutes(5))
     rows = list(history.world.rows.values())
+    policies_held(history, rows)
     single = {(_place(row), row.slot): row for row in rows if row.until is None}
     ranges = [(_place(row), row) for row in rows if row.until is not None]
     owed, left_over = history.owed(state.cursor), history.left_over()
@@ -268,6 +319,42 @@ def judge(history: History) -> None:
             assert own[0].payload["edit"] in edits or left_over.get((place, slot)) is True
     for row in rows:
         place = _place(row)
+        true_of_it(history, row)
         if (place, row.slot) not in owed:
             assert (place, row.slot) in left_over, f"{row.unit_id} was nobody's slot"
             assert row.state == "suppressed" or left_over[place, row.slot], f"{row.unit_id} runs for nobody"
+
+
+def true_of_it(history: History, row: Row) -> None:
+    """Whether the row says why its slots run or not as it was, at the tick that wrote it."""
+    assert row.tick is not None
+    late = row.tick - (row.until or row.slot) > LATE
+    paused = history.is_paused(row.job, row.slot)
+    match row.reason or row.origin:
+        case "schedule":
+            assert not late, f"{row.unit_id} was late, and the policy was not asked"
+        case "catchup":
+            assert late or paused, f"{row.unit_id} is made up for and was not late"
+        case "catchup_skipped":
+            assert late, f"{row.unit_id} is skipped and was not late"
+        case "paused":
+            assert paused or (late and history.is_paused(row.job, row.tick)), f"{row.unit_id} fell into no pause"
+        case other:
+            assert other in {"superseded", "deleted"}
+
+
+def policies_held(history: History, rows: list[Row]) -> None:
+    """No tick makes up for more than the policy says; and where it leaves a slot out, a later one of the place runs."""
+    made_up: Counter[tuple[str, datetime | None, str]] = Counter()
+    for row in rows:
+        if row.origin == "catchup" and row.state == "due":
+            made_up[_place(row), row.tick, row.definition] += 1
+            one = history.definition(row)
+            assert one is not None
+            assert made_up[_place(row), row.tick, row.definition] <= MOST[one[3]], f"{row.unit_id} is one too many"
+    for row in rows:
+        one = history.definition(row)
+        if row.reason == "catchup_skipped" and one is not None and one[3] != "none":
+            later = [other for other in rows if _place(other) == _place(row) and other.slot > row.slot]
+            runs = any(other.state == "due" for other in later)
+            assert runs or history.taken_away(_place(row), row.slot), f"{row.unit_id} is skipped, and none runs for it"

@@ -12,7 +12,7 @@ from functions.records.entries import Attempt, Ending, Journal, Outcome
 from functions.records.inventory import Row
 from functions.schedules.definitions import Catchup, Job
 from functions.worker.decide import Conclude, Start, decide
-from functions.worker.lateness import made_up_for, too_late
+from functions.worker.lateness import made_up_for, rivals, too_late
 from tests.support.jobs import a_job
 
 NOON = datetime(2026, 11, 29, 12, 0, tzinfo=UTC)
@@ -59,8 +59,26 @@ def test_with_latest_it_starts_until_a_later_slot_is_as_late():
     assert late("latest", 20)
 
 
-def test_with_all_it_starts():
+def test_with_all_it_starts_until_so_many_later_slots_are_as_late():
     assert not late("all", 600)
+    three = a_job("*/15 * * * *", catchup=Catchup(policy="all", max=3))
+    assert not too_late(row(), three, NOON + minutes(49.9))
+    assert too_late(row(), three, NOON + minutes(50))
+
+
+def test_a_slot_that_was_never_owed_outdoes_none_and_only_those_are_asked_for_that_may():
+    """12:15 and 12:30 are the later ones that are late at 12:35."""
+    at = NOON + minutes(35)
+    quarter, half = NOON + minutes(15), NOON + minutes(30)
+    for policy, most, rival in (("latest", 9, half), ("all", 2, quarter)):
+        job = a_job("*/15 * * * *", catchup=Catchup(policy=policy, max=most))
+        assert rivals(row(), job, None, at) == {rival}
+        assert too_late(row(), job, at)
+        assert not too_late(row(), job, at, frozenset({rival}))
+    three = a_job("*/15 * * * *", catchup=Catchup(policy="all", max=3))
+    for job, of in ((three, row()), (quarterly("none"), row()), (quarterly(), row(origin="backfill"))):
+        assert rivals(of, job, None, at) == set()
+    assert too_late(row(), quarterly("none"), at, frozenset({half}))
 
 
 @pytest.mark.parametrize("policy", ["latest", "all"])
