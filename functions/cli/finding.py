@@ -21,6 +21,7 @@ from itertools import islice
 
 import click
 
+from functions.cli.chains import first_of
 from functions.cli.common import parse_when
 from functions.cli.stage import NoInstallationError, Stage
 from functions.kit.errors import FinalError
@@ -177,14 +178,17 @@ def _by_short_form(stage: Stage, text: str) -> list[UnitRecords]:
 
 
 def _last(found: list[UnitRecords], now: datetime) -> list[UnitRecords]:
-    """Those of the newest slot that has come: the partitions of one slot are due at the same time."""
+    """Those of the newest slot that has come, each as its last retry: its partitions are due at the same time."""
     due = [
         (records.slot, records)
         for records in found
         if records.slot is not None and records.slot <= now and not _suppressed(records)
     ]
     newest = max((slot for slot, _ in due), default=None)
-    return [records for slot, records in due if slot == newest]
+    there = sorted(
+        (records for slot, records in due if slot == newest), key=lambda one: parse_unit_id(one.unit_id).again
+    )
+    return list({first_of(records.unit_id): records for records in there}.values())
 
 
 def _suppressed(records: UnitRecords) -> bool:

@@ -16,9 +16,12 @@ import click
 from functions.cli.finding import lock_of, with_ranges
 from functions.cli.stage import Stage
 from functions.kit.errors import FinalError
+from functions.kit.instants import to_text
 from functions.monitor.expected import holds_at
 from functions.monitor.position import resume
-from functions.records.heartbeats import MONITOR
+from functions.monitor.roles import patience
+from functions.records.controls import Control
+from functions.records.heartbeats import MONITOR, SchedulerState
 from functions.records.incidents import OPEN
 from functions.records.shards import Schedulers, read_schedulers
 from functions.records.states import FINISHED, State, UnitState
@@ -59,11 +62,12 @@ class Window:
 
 @dataclass(frozen=True, kw_only=True)
 class Listed:
-    """A unit as the records have it; `incident` is the id of an open one that is about it."""
+    """A unit as the records have it; `incident` is the id of an open one that is about it, `control` its job's."""
 
     records: UnitRecords
     state: UnitState
     incident: str | None = None
+    control: Control | None = None
 
     @property
     def unit_id(self) -> str:
@@ -98,8 +102,7 @@ def list_units(stage: Stage, window: Window, jobs: Mapping[str, Job], *, only: s
 
     `only` is a job's name, also one that the definitions do not know any more.
     """
-    schedulers = read_schedulers(stage.stores.heartbeats)
-    named = by_slots(jobs, window, schedulers, stage.definitions.version, stage.clock.now())
+    named = by_slots(stage, jobs, window, read_schedulers(stage.stores.heartbeats))
     for job, why in named.broken.items():
         click.echo(f"the schedule of {job} cannot be evaluated ({why}): its slots are not listed", err=True)
     names = {only} if only else set(jobs)
@@ -128,28 +131,44 @@ def judged(stage: Stage, unit_ids: Collection[str]) -> Iterator[Listed]:
     """Each unit with its state, and the incident that is open about it."""
     now, skew = stage.clock.now(), stage.stores.skew
     incidents = {one.subject: one.incident_id for one in stage.stores.incidents.listed() if one.state == OPEN}
+    controls = stage.stores.controls.read_many(sorted({parse_unit_id(unit_id).job for unit_id in unit_ids}))
     for records in with_ranges(stage, list(read_units(stage.stores, unit_ids, lock_of(stage)))):
-        yield Listed(records=records, state=records.state(now, skew), incident=incidents.get(records.unit_id))
+        yield Listed(
+            records=records,
+            state=records.state(now, skew),
+            incident=incidents.get(records.unit_id),
+            control=controls.get(parse_unit_id(records.unit_id).job),
+        )
 
 
-def by_slots(jobs: Mapping[str, Job], window: Window, schedulers: Schedulers, version: str, now: datetime) -> Named:
+def by_slots(stage: Stage, jobs: Mapping[str, Job], window: Window, schedulers: Schedulers) -> Named:
     """The units of every slot in the window; a job that cannot be evaluated hides no other.
 
     Raises TooManyUnitsError before it has looked at more than MOST_LISTED.
     """
+    now, version = stage.clock.now(), stage.definitions.version
+    controls = stage.stores.controls.read_many(sorted(jobs))
     units: set[str] = set()
     owed: set[str] = set()
     unjudged: set[str] = set()
     broken: dict[str, str] = {}
     for job in jobs.values():
+        scheduler, control = schedulers.of(job.name), controls.get(job.name)
         for slot in _slots(job, window, broken):
             ids = {str(unit) for unit in units_of(job, slot)}
             units |= ids
             if len(units) > MOST_LISTED:
                 raise TooManyUnitsError(f"that is more than {MOST_LISTED} units: shorten the time")
-            if slot <= now:
-                (owed if holds_at(schedulers.of(job.name), version, slot) else unjudged).update(ids)
+            if slot <= now and not _written_soon(slot, scheduler, control, now):
+                (owed if holds_at(scheduler, version, slot) else unjudged).update(ids)
     return Named(units=frozenset(units), owed=frozenset(owed), unjudged=frozenset(unjudged), broken=broken)
+
+
+def _written_soon(slot: datetime, scheduler: SchedulerState | None, control: Control | None, now: datetime) -> bool:
+    """A slot of a paused job has its row only once it is past, by the scheduler's next tick."""
+    if scheduler is None or control is None or not control.paused_at(slot):
+        return False
+    return slot > scheduler.accounted_until and now <= slot + patience(scheduler.every_s)
 
 
 def _slots(job: Job, window: Window, broken: dict[str, str]) -> Iterator[datetime]:
@@ -175,11 +194,15 @@ def ended_units(stage: Stage, jobs: Collection[str], window: Window) -> set[str]
 def open_units(stage: Stage) -> set[str]:
     """Candidates for whatever has not ended.
 
-    The monitor lists what was open when it passed a due minute; the minutes after that are asked of the index.
+    The monitor lists what was open when it passed a due minute; the minutes after that are asked of the index, but for
+    those long ago: then stderr says so.
     """
     now, beat = stage.clock.now(), stage.stores.heartbeats.read(MONITOR)
     passed = resume(beat, now, stage.stores.skew).due if beat else now - _BACK_ALONE
     first = max(passed, now - _BACK_AT_MOST).replace(second=0, microsecond=0) - _MINUTE
+    if beat is not None and passed < now - _BACK_AT_MOST:
+        away, missing = to_text(beat.beat_at), to_text(first)
+        click.echo(f"the monitor is away since {away}: open units asked for before {missing} may be missing", err=True)
     minutes = [first + n * _MINUTE for n in range((now + _AHEAD - first) // _MINUTE + 1)]
     ids = set(_ids(watched.unit_id for watched in stage.stores.incidents.watched()))
 
@@ -201,11 +224,11 @@ def _spread(jobs: Mapping[str, Job], now: datetime) -> Iterator[str]:
 
 
 def overdue(listed: Listed, job: Job | None, now: datetime) -> bool:
-    """Open beyond its promise."""
-    run_at = listed.records.run_at
-    if listed.finished or run_at is None or job is None:
+    """Open beyond its promise, and not held back by a pause."""
+    if listed.finished or job is None or (listed.control is not None and listed.control.paused_at(now)):
         return False
-    return now > run_at + timedelta(seconds=job.complete_within_s)
+    promised = listed.records.promised_by(job.complete_within_s, listed.control)
+    return promised is not None and now > promised
 
 
 NEEDS_A_LOOK = frozenset({State.FAILED, State.EXPIRED, State.ON_HOLD, State.NEEDS_REVIEW, State.UNKNOWN})

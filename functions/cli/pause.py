@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any
 
 import click
@@ -20,6 +20,8 @@ from functions.records.controls import Control
 from functions.schedules import rules
 from functions.schedules.model import Job
 from functions.schedules.rules import Refused
+
+_NEAR = timedelta(days=180)
 
 
 @click.command(short_help="Hold jobs back for a while.")
@@ -62,7 +64,7 @@ def command(
     tell_where(stage)
     found = affected(stage, jobs, end)
     if not as_json:
-        _tell(found, end, dry_run=dry_run)
+        _tell(found, end, stage.clock.now(), dry_run=dry_run)
     controls: list[Control] = []
     if not dry_run:
         ask(stage, yes=yes)
@@ -115,7 +117,7 @@ def _end(stage: Stage, length: str | None, until: str | None) -> datetime | None
     return end
 
 
-def _tell(found: Sequence[Affected], end: datetime | None, *, dry_run: bool) -> None:
+def _tell(found: Sequence[Affected], end: datetime | None, now: datetime, *, dry_run: bool) -> None:
     lines = table("JOB", "SLOTS", "MADE UP", "FIRST", "LAST", "NOW", wrap=("JOB", "NOW"))
     for one in found:
         zone = zone_of(one.job)
@@ -123,16 +125,23 @@ def _tell(found: Sequence[Affected], end: datetime | None, *, dry_run: bool) -> 
             one.job.name,
             f"{one.units}{'+' if one.more else ''}",
             str(one.made_up_units),
-            day_and_time(next(iter(one.slots), None), zone),
-            day_and_time(one.last, zone),
+            _day(next(iter(one.slots), None), zone, now),
+            _day(one.last, zone, now),
             _standing(one.control),
         )
     console().print(lines)
-    when = f"until {end:%d %b %H:%M:%S} UTC" if end else f"in the next {COUNTED // timedelta(hours=1)} hours"
+    when = f"until {_day(end, UTC, now)} UTC" if end else f"in the next {COUNTED // timedelta(hours=1)} hours"
     total, made_up = sum(one.units for one in found), sum(one.made_up_units for one in found)
     more = " or more" if any(one.more for one in found) else ""
     click.echo(f"{counted(len(found), 'job')}, {counted(total, 'slot')}{more} {when}")
     click.echo(f"{_becomes(found, total, made_up)}{'.  Nothing written' if dry_run else ''}")
+
+
+def _day(instant: datetime | None, zone: tzinfo, now: datetime) -> str:
+    """With the year where it could be taken for another's."""
+    if instant is None or abs(instant - now) < _NEAR:
+        return day_and_time(instant, zone)
+    return f"{instant.astimezone(zone):%d %b %Y %H:%M}"
 
 
 def _becomes(found: Sequence[Affected], total: int, made_up: int) -> str:

@@ -28,12 +28,11 @@ from functions.cli.listing import (
 )
 from functions.cli.stage import Stage
 from functions.records.entries import Completion
-from functions.records.inventory import Row
+from functions.records.inventory import BY_SCHEDULE, Row
 from functions.records.shards import read_schedulers
 from functions.records.states import State
 from functions.schedules.model import Job
 
-_BY_SCHEDULE = frozenset({"schedule", "catchup"})
 _NO_WORK = frozenset({"drill", "canary"})
 _DID_NOT_RUN = frozenset({State.SUPPRESSED, State.SKIPPED, State.CANCELLED})
 # A row that is dated later than this after its slot was written by a scheduler that had been away.
@@ -84,7 +83,7 @@ def report(stage: Stage, window: Window) -> Report:
     """Of the slots in the window, and of what was asked for in it."""
     schedulers = read_schedulers(stage.stores.heartbeats)
     version, jobs, now = stage.definitions.version, stage.definitions.jobs, stage.clock.now()
-    named = by_slots(jobs, window, schedulers, version, now)
+    named = by_slots(stage, jobs, window, schedulers)
     others = {first_of(unit_id) for unit_id in ended_units(stage, jobs, window) | open_units(stage)}
     found = _last_of_each(stage, slots_with_records(stage, named) | others)
     found = {first: listed for first, listed in found.items() if _counts(first, listed, named, window)}
@@ -160,8 +159,8 @@ def _what_became(listed: Listed, job: Job | None) -> str:
     parts = [f"{state} {_clock(completion.finished, job)}" if completion else state]
     if attempts:
         parts.append("1 attempt" if attempts == 1 else f"{attempts} attempts")
-    if not listed.finished and job is not None and listed.records.run_at is not None:
-        promised = listed.records.run_at + timedelta(seconds=job.complete_within_s)
+    promised = listed.records.promised_by(job.complete_within_s, listed.control) if job else None
+    if not listed.finished and promised is not None:
         parts.append(f"promised by {_clock(promised, job)}")
     if listed.state.reason:
         parts.append(listed.state.reason)
@@ -174,20 +173,22 @@ def _late(lines: list[tuple[Listed, Job | None]]) -> Iterator[Line]:
         completion = listed.records.journal.completion
         if completion is None or job is None or listed.state.state is not State.SUCCEEDED:
             continue
-        row = listed.records.row
-        why = _why_late(completion, job, by_schedule=isinstance(row, Row) and row.origin in _BY_SCHEDULE)
+        why = _why_late(listed, completion, job)
         if why:
             yield Line(listed=listed, job=job, says=f"done {_clock(completion.finished, job)}, {why}")
 
 
-def _why_late(completion: Completion, job: Job, *, by_schedule: bool) -> str | None:
-    promised = completion.run_at + timedelta(seconds=job.complete_within_s)
-    if completion.finished > promised:
+def _why_late(listed: Listed, completion: Completion, job: Job) -> str | None:
+    promised = listed.records.promised_by(job.complete_within_s, listed.control)
+    if promised is not None and completion.finished > promised:
         return f"promised by {_clock(promised, job)}"
     began = min((one.started for one in completion.attempts if one.started), default=completion.started)
-    if began is not None and began > completion.run_at + timedelta(seconds=job.start_grace_s):
+    start_by = listed.records.promised_by(job.start_grace_s, listed.control)
+    if began is not None and start_by is not None and began > start_by:
         return f"began {span(began - completion.run_at)} after it was due"
     behind = completion.run_at - completion.slot - timedelta(seconds=job.spread_s)
+    row = listed.records.row
+    by_schedule = isinstance(row, Row) and row.origin in BY_SCHEDULE
     return f"due {span(behind)} after its slot" if by_schedule and behind > _CAUGHT_UP_AFTER else None
 
 

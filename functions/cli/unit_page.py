@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass
-from datetime import datetime, timedelta, tzinfo
+from datetime import datetime, tzinfo
 from typing import Any, cast
 
 from functions.cli.finding import read_one
 from functions.cli.stage import NoInstallationError, Stage
 from functions.kit.instants import to_text, to_text_ms
+from functions.records.controls import Control
 from functions.records.effects import DONE, EffectRecord
 from functions.records.entries import Entry, Hold, Journal, entry_key
 from functions.records.incidents import OPEN, Incident
@@ -42,6 +43,7 @@ class UnitPage:
     records: UnitRecords
     state: UnitState
     job: Job | None
+    control: Control | None
     effects: tuple[EffectLine, ...]
     incidents: tuple[Incident, ...]
 
@@ -66,9 +68,7 @@ class UnitPage:
 
     @property
     def promised_by(self) -> datetime | None:
-        if self.job is None or self.records.run_at is None:
-            return None
-        return self.records.run_at + timedelta(seconds=self.job.complete_within_s)
+        return self.records.promised_by(self.job.complete_within_s, self.control) if self.job else None
 
 
 def page_of(stage: Stage, unit_id: str) -> UnitPage:
@@ -76,10 +76,12 @@ def page_of(stage: Stage, unit_id: str) -> UnitPage:
     records = read_one(stage, unit_id)
     state = records.state(stage.clock.now(), stage.stores.skew)
     listed = stage.stores.incidents.listed()
+    job = _job(stage, unit_id)
     return UnitPage(
         records=records,
         state=state,
-        job=_job(stage, unit_id),
+        job=job,
+        control=stage.stores.controls.read_many([job.name]).get(job.name) if job else None,
         effects=tuple(_effects(stage, records, state)),
         incidents=tuple(found for found in listed if found.state == OPEN and found.subject == unit_id),
     )

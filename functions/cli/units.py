@@ -10,7 +10,7 @@ from typing import Any
 import click
 from rich.text import Text
 
-from functions.cli.common import console, counted, emit_json, json_option, parse_when
+from functions.cli.common import WIDTH, console, counted, emit_json, json_option, parse_when
 from functions.cli.display import day_and_time, plain, table, where
 from functions.cli.finding import near
 from functions.cli.listing import Listed, Window, is_problem, list_units, zone_of
@@ -24,6 +24,8 @@ from functions.schedules.rules import shown
 COLOURS = {State.SUCCEEDED: "green", State.FAILED: "red", State.ON_HOLD: "red", State.UNKNOWN: "yellow"}
 _DAY = timedelta(days=1)
 _AHEAD = timedelta(minutes=15)
+_COPIED = 42
+"""An id of so many letters is not broken where there is room: it is copied into the next command."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,7 +133,9 @@ def when(listed: Listed, zone: tzinfo) -> str:
 
 def _tell(stage: Stage, found: list[Listed], jobs: Mapping[str, Job]) -> None:
     click.echo(where(stage))
-    lines = table("UNIT", "STATE", "LOCAL", "TRIES", "INCIDENT", "WHY", wrap=("UNIT", "WHY"))
+    whole = console().width >= WIDTH and all(len(listed.unit_id) <= _COPIED for listed in found)
+    wrap = ("WHY",) if whole else ("UNIT", "WHY")
+    lines = table("UNIT", "STATE", "LOCAL", "TRIES", "INCIDENT", "WHY", wrap=wrap)
     for listed in found:
         state = listed.state.state
         tries = len(listed.records.journal.all_attempts)

@@ -13,11 +13,12 @@ from functions.kit.instants import to_text
 from functions.monitor.evidence import Evidence
 from functions.monitor.reasons import PAGE, TICKET, Finding, Reason
 from functions.records.controls import Control
-from functions.records.entries import Attempt, Completion, Ending, Hold, Outcome, Verdict
+from functions.records.entries import Attempt, Completion, Ending, Hold, Outcome
 from functions.records.heartbeats import worker_source
 from functions.records.incidents import Incident
 from functions.records.inventory import Row
 from functions.records.leases import Lease
+from functions.records.promises import ANSWERS, promised_by, ready_at
 from functions.records.unit_id import BadUnitIdError, UnitId, parse_unit_id
 from functions.schedules.model import Job
 from functions.schedules.rules import DAY_S
@@ -25,8 +26,6 @@ from functions.schedules.rules import DAY_S
 # For a unit whose definition is gone: what a job has that says nothing about them.
 _START_GRACE_S = 300
 _COMPLETE_WITHIN_S = 4_200
-# After these there is nothing to approve any more.
-_ANSWERS = frozenset({Verdict.APPROVE, Verdict.REJECT, Verdict.ABANDON, Verdict.CANCEL})
 _LOUDNESS = {"info": 0, TICKET: 1, PAGE: 2}
 
 
@@ -73,19 +72,13 @@ class Case:
 
     @property
     def promised_by(self) -> datetime | None:
-        """The clock of the promise stands still while the job is paused."""
         within = timedelta(seconds=self.job.complete_within_s if self.job else _COMPLETE_WITHIN_S)
-        ready_at = self.ready_at
-        if ready_at is None:
-            return None
-        return ready_at + within if self.control is None else self.control.running(ready_at, within)
+        return None if self.ready_at is None else promised_by(self.ready_at, within, self.control)
 
     @property
     def ready_at(self) -> datetime | None:
-        """Its run_at; where a person has to approve it, not before they answered."""
         asked = self.row is not None and self.row.needs_review
-        answered = [one.at for one in self.evidence.journal.reviews if asked and one.verdict in _ANSWERS]
-        return max([self.run_at, *answered[:1]]) if self.run_at else None
+        return None if self.run_at is None else ready_at(self.run_at, self.evidence.journal.reviews, needs_review=asked)
 
     @property
     def severity(self) -> str:
@@ -260,7 +253,7 @@ def _waits_for_approval(case: Case) -> bool:
     """No worker touches it before a person has answered, whichever way."""
     if case.row is None or not case.row.needs_review:
         return False
-    return all(review.verdict not in _ANSWERS for review in case.evidence.journal.reviews)
+    return all(review.verdict not in ANSWERS for review in case.evidence.journal.reviews)
 
 
 def _unapproved(case: Case, now: datetime, skew: timedelta) -> Iterator[Finding]:

@@ -6,9 +6,11 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from functions.records.controls import Control
 from functions.records.entries import Journal
 from functions.records.inventory import BadRowError, Row
 from functions.records.leases import BadLeaseError, Lease, LeftTo
+from functions.records.promises import promised_by, ready_at
 from functions.records.states import State, UnitState, state_of
 from functions.records.stores import Stores
 
@@ -45,6 +47,16 @@ class UnitRecords:
         if isinstance(self.row, Row):
             return self.row.run_at
         return self.journal.completion.run_at if self.journal.completion else None
+
+    def promised_by(self, within_s: int, control: Control | None) -> datetime | None:
+        """By when it should have ended; None where no time of it can be read."""
+        if self.run_at is None:
+            return None
+        asked = isinstance(self.row, Row) and self.row.needs_review
+        completion = self.journal.completion
+        reviews = self.journal.reviews if completion is None else completion.reviews
+        ready = ready_at(self.run_at, reviews, needs_review=asked)
+        return promised_by(ready, timedelta(seconds=within_s), control)
 
     def state(self, now: datetime, skew: timedelta) -> UnitState:
         if self.bad_lease is not None and self.journal.completion is None:

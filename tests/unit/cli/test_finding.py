@@ -114,6 +114,14 @@ def test_last_is_the_newest_slot_that_has_come_and_was_not_suppressed(stage: Sta
     assert found(stage, "charge@last") == found(stage, "@last") == newest
 
 
+def test_last_is_the_last_retry_where_there_is_one(stage: Stage, world: World) -> None:
+    world.due(at=SLOT - timedelta(minutes=3), suffix="~manual")
+    world.due(at=SLOT - timedelta(minutes=3), suffix="~manual~again-1")
+    newest = world.due(at=SLOT - timedelta(minutes=3), suffix="~manual~again-2")
+    assert found(stage, "charge@last") == newest
+    assert found(stage, "charge@last~again-1").endswith("~manual~again-1")
+
+
 def test_last_finds_a_completed_unit_of_long_ago(stage: Stage, world: World) -> None:
     unit_id = world.due(at=SLOT - timedelta(hours=30), suffix="~manual")
 

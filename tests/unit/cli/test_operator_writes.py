@@ -100,6 +100,9 @@ def test_pause_and_resume_from_the_command_line(run: Run) -> None:
     backfill = run("backfill", "charge", "--from", "2h", "--until", "now")
     assert (backfill.code, "is paused (Aurora upgrade)" in backfill.err) == (1, True)
 
+    far = run("pause", "charge", "--until", "2199-01-01", "--dry-run")
+    assert "10000 slots or more until 01 Jan 2199 00:00 UTC" in far.out
+
     resumed = run("resume", "--all", "--json")
     assert resumed.code == 0
     assert [one["job"] for one in resumed.document["jobs"]] == ["charge", "regions"]

@@ -14,6 +14,7 @@ from functions.cli import listing
 from functions.cli import report as report_command
 from functions.cli import units as units_command
 from functions.cli.listing import Listed, Window, is_problem, list_units, open_units
+from functions.cli.pauses import pause
 from functions.cli.report import document, tell
 from functions.cli.reporting import NO_SCHEDULER, OTHER_DEFINITIONS, Report, report
 from functions.cli.retries import retry
@@ -162,6 +163,17 @@ def test_what_has_been_open_for_long_is_found_by_the_monitors_list(town: Town) -
     assert manual in {one.unit_id for one in list_units(town.stage, window, {}, only="charge")}
 
 
+def test_without_the_monitors_list_it_is_said_what_may_be_missing(
+    town: Town, capsys: pytest.CaptureFixture[str]
+) -> None:
+    town.look()
+    open_units(town.stage)
+    assert capsys.readouterr().err == ""
+    town.clock.step(3 * 3600)
+    open_units(town.stage)
+    assert "away since 2026-11-29T06:00:00Z: open units asked for before 2026-11-29T06:59" in (capsys.readouterr().err)
+
+
 def test_a_job_that_is_not_defined_any_more_still_has_its_units(town: Town) -> None:
     town.minutes(after(0), after(2))
     town.jobs.clear()
@@ -199,6 +211,18 @@ def test_a_list_is_told_within_a_hundred_columns(town: Town, capsys: pytest.Capt
     assert max(map(len, out.splitlines())) <= 100
     assert unit(1) in out
     assert f"{len(found)} units" in out
+
+
+def test_an_id_is_not_broken_where_it_can_be_helped(town: Town, capsys: pytest.CaptureFixture[str]) -> None:
+    """It is copied into the next command."""
+    working(town, {1: lambda _: give_up_at_length()})
+    town.minutes(after(0), after(1))
+    retry(town.stage, read_unit(town.stores, unit(1), lambda _: None))
+    town.work()
+    units_command._tell(town.stage, list(listed(town).values()), town.jobs)
+    out = capsys.readouterr().out
+    assert f"{unit(1)}~again-1  failed" in out
+    assert out.count("words") == 80
 
 
 def give_up_at_length() -> None:
@@ -272,6 +296,44 @@ def test_what_did_not_run_for_a_reason_is_counted_by_it_and_is_no_fault(town: To
     assert got.did_not_run["called off by a person"] == 1
     assert got.did_not_run["catchup_skipped"] > 0
     assert got.ok
+
+
+def test_a_paused_slot_is_not_missed_before_the_tick_that_writes_it_and_is_unknown_when_that_does_not_come(
+    town: Town,
+) -> None:
+    """Its row is written once it is past, by the next tick: those ahead could be resumed yet."""
+    town.tick(after(0))
+    pause(town.stage, [town.jobs["charge"]], until=None, reason=None)
+    town.minutes(after(1), after(7))
+    town.clock.set(after(8) + timedelta(seconds=3))
+    assert (reported(town).unknown, reported(town).ok, unit(8) in listed(town)) == (0, True, False)
+    town.tick(after(8))
+    assert reported(town).did_not_run["paused"] == 3
+    town.clock.set(after(15))
+    assert (reported(town).unknown, reported(town).ok) == (3, False)
+
+
+def test_the_clock_of_the_promise_stands_still_in_a_pause(town: Town) -> None:
+    """Neither meanwhile nor after it is a unit late that the pause held back."""
+    town.tick(after(0))
+    pause(town.stage, [town.jobs["charge"]], until=after(121), reason=None)
+    town.due(at=after(0), sends=1, suffix="~manual", origin="manual", run_at=after(1))
+    town.minutes(after(1), after(120), watched=True)
+    assert (reported(town, 0).not_done, reported(town, 0).asked) == ((), 1)
+    town.minutes(after(121), after(122))
+    got = reported(town, 0)
+    assert (got.not_done, got.late, got.ok) == ((), (), True)
+
+
+def test_the_clock_of_the_promise_begins_with_the_approval(town: Town) -> None:
+    town.tick(after(0))
+    unit_id = town.due(at=after(0), sends=0, suffix="~manual", origin="manual", needs_review=True)
+    town.clock.set(after(100))
+    town.review(Verdict.APPROVE, unit_id=unit_id)
+    assert [line for line in reported(town).not_done if line.listed.unit_id == unit_id] == []
+    town.work()
+    assert town.state(unit_id).state is State.SUCCEEDED
+    assert [line for line in reported(town).late if line.listed.unit_id == unit_id] == []
 
 
 def test_a_slot_is_as_its_last_retry_is(town: Town) -> None:
