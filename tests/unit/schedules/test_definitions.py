@@ -34,7 +34,7 @@ def document(tmp_path: Path) -> dict[str, Any]:
 
 BAD: Mapping[str, Any] = {
     "schedules": [["61 * * * *"], ["0 0 30 2 *"], ["0 " * 50_000], [], ["* * * * *", 5], "* * * * *", None, ["tues#1"]],
-    "timezone": ["../../etc/passwd", "", "america/new_york", 5, "right/UTC", "A" * 100_000],
+    "timezone": ["Europe/Nowhere", "../../etc/passwd", "", "america/new_york", 5, "right/UTC", "A" * 100_000],
     "run": ["os:system\n", "../x:main", "main", "builtins:__import__", 5],
     "payload": [{"a": "\x00"}, {"a": "\ud800"}, {"a": float("nan")}, "text", {"a": "x" * 9000}],
     "partitions": [["a/b"], ["eu", "eu"], [""], [str(n) for n in range(1001)], "eu"],

@@ -133,7 +133,10 @@ def test_a_range_of_one_value_is_that_value_and_no_start_of_steps(text: str, rea
     assert parse(text) == parse(read)
 
 
-@pytest.mark.parametrize(("text", "real_time"), [("*/5 2 * * *", True), ("0 */2 * * *", True), ("0 0-23 * * *", False)])
+@pytest.mark.parametrize(
+    ("text", "real_time"),
+    [("*/5 2 * * *", True), ("0 */2 * * *", True), ("0 0-23 * * *", False), ("5,*/20 2 * * *", False)],
+)
 def test_a_leading_star_in_minute_or_hour_makes_a_schedule_follow_real_time(text: str, *, real_time: bool) -> None:
     expression = parse(text)
     assert isinstance(expression, Cron)
