@@ -165,13 +165,14 @@ def _told(checker: Checker, world: Installation, known: list[Row]) -> None:
     still_here = world.versions[-1].jobs
     gone = {row.unit_id for row in known if row.origin == "manual" and row.job not in still_here}
     waited = {row.unit_id for row in known if _lock_was_anothers(row, known, journals)}
+    ran_out = checker.ran_out | {item["unit_id"] for item in world.memory.scan("leases") if "owner" in item}
     for one in incidents:
         _sent(checker, world, one)
         if one.reason == "not_started" and one.subject in gone:
             continue  # a person asked for a job after the deployment that deleted it: nobody will do it
         if one.reason in {"not_started", "not_complete"} and one.subject in waited:
             continue  # others had its lock for too long; it may have been free at the moment of the telling
-        if one.subject in journals and not _justified(checker, one.reason, journals[one.subject], calm=world.plan.calm):
+        if one.subject in journals and not _justified(ran_out, one.reason, journals[one.subject], calm=world.plan.calm):
             checker.found(8, f"{one.condition} was told, and is not true")
         if world.plan.calm and one.reason not in {"failed", "bad_definition"}:
             checker.found(8, f"{one.condition} was told, and nothing went wrong")
@@ -205,13 +206,14 @@ def _faults_of(journal: Journal) -> Iterator[str]:
         yield "needs_decision"
 
 
-def _justified(checker: Checker, reason: str, journal: Journal, *, calm: bool) -> bool:
+def _justified(ran_out: set[str], reason: str, journal: Journal, *, calm: bool) -> bool:
+    """`ran_out` are the units of leases that ran out while they were held, or still are."""
     match reason:
         case "failed":
             return journal.completion is not None and journal.completion.outcome is Outcome.FAILED
         case "worker_lost":
             lost = any(attempt.ending is Ending.LOST for attempt in journal.all_attempts)
-            return lost or journal.unit_id in checker.ran_out
+            return lost or journal.unit_id in ran_out
         case "needs_decision":
             return bool(journal.holds)
         case _:
