@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ from functions.records.states import State
 from functions.records.tables import COMPLETIONS
 from functions.sdk import Retry, Run
 from tests.support.stages import a_stage
-from tests.support.worlds import CHARGE, Crash, World, a_charge
+from tests.support.worlds import CHARGE, SLOT, Crash, World, a_charge
 
 JOB = a_charge(
     attempts=3, timezone="Europe/Berlin", owner="payments", runbook="https://wiki.example.com/{job}", backoff_s=1
@@ -159,6 +160,15 @@ def test_the_page_fits_a_hundred_columns_and_shows_both_clocks(
     assert "2026-11-29T06:00:00Z   Sun 2026-11-29 07:00:00+01:00 Europe/Berlin" in text
     assert "https://wiki.example.com/charge" in text
     assert "FAILED" in text
+
+
+@pytest.mark.parametrize("later", [0, 2461], ids=["at its slot", "spread"])
+def test_beside_its_slot_stands_when_a_unit_is_due_where_that_is_later(
+    world: World, stage: Stage, capsys: pytest.CaptureFixture[str], later: int
+) -> None:
+    world.due(run_at=SLOT + timedelta(seconds=later), sends=0)
+    facts = [line.split()[:2] for line in told(stage, capsys).splitlines() if line.split()[:1] in (["slot"], ["due"])]
+    assert facts == [["slot", "2026-11-29T06:00:00Z"], *([["due", "2026-11-29T06:41:01Z"]] if later else [])]
 
 
 def test_h02_a_jobs_own_words_do_not_steer_the_terminal(

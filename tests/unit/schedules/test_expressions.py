@@ -1,14 +1,17 @@
 from __future__ import annotations
 
+import re
 import time
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from functions.schedules.cron import Cron
 from functions.schedules.expressions import Rate, parse
 from functions.schedules.rules import Refused
+from functions.schedules.slots import due_slots
 from functions.schedules.words import words
+from tests.support.jobs import a_job
 
 
 @pytest.mark.parametrize(
@@ -111,6 +114,29 @@ def test_what_could_be_read_in_two_ways_is_refused_with_what_to_write(text: str,
         parse(text)
     assert fix in caught.value.fix
     assert len(caught.value.message) < 200
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong", "days"),
+    [
+        ("0 0 * * FRI-MON", "FRI-MON", "0 1 5 6"),
+        ("0 0 * * SAT-SUN", "SAT-SUN", "0 6"),
+        ("0 0 * * SAT-2", "SAT-2", "0 1 2 6"),
+        ("0 0 * * 1/2", "1/2", "1 3 5"),
+        ("0 0 * * SUN/3", "SUN/3", "0 3 6"),
+        ("cron(0 0 ? * FRI-MON *)", "FRI-MON", "0 1 5 6"),
+        ("cron(0 0 ? * SAT-SUN *)", "SAT-SUN", "0 6"),
+        ("cron(0 0 * * 2 *)", "cron(0 0 * * 2 *)", "1"),
+        ("cron(0 0 ? * MON 2030-2026)", "2030-2026", "1"),
+    ],
+)
+def test_what_is_to_be_written_instead_is_understood_and_means_what_was_meant(text: str, wrong: str, days: str) -> None:
+    with pytest.raises(Refused) as caught:
+        parse(text)
+    [written] = re.findall(r"write (?:\? for .*: )?(cron\(.*\)|\S+)", caught.value.fix)
+    week = datetime(2026, 11, 29, tzinfo=UTC)  # a Sunday
+    slots = due_slots(a_job(text.replace(wrong, written)), week - timedelta(seconds=1), week + timedelta(days=6))
+    assert " ".join(str(slot.isoweekday() % 7) for slot in slots) == days
 
 
 @pytest.mark.parametrize(
