@@ -170,7 +170,7 @@ def allowed(tables: Tables, queue: sqs.Queue, pool: str) -> list[iam.PolicyState
         tables.allow(COMPLETIONS, "Query", "PutItem", "ConditionCheckItem"),
         tables.allow(EFFECTS, "Query", "PutItem", "UpdateItem", "DeleteItem"),
         tables.allow_heartbeat(worker_source(pool), "UpdateItem"),
-        tables.allow_heartbeat(ENDED_JOBS, "GetItem"),
+        tables.allow_heartbeat(f"{ENDED_JOBS}#*", "GetItem"),
         iam.PolicyStatement(actions=list(own_queue), resources=[queue.queue_arn]),
     ]
 

@@ -1,4 +1,4 @@
-"""The jobs that deployments took away: one item beside the scheduler's heartbeat.
+"""The jobs that deployments took away: sixteen items beside the scheduler's heartbeat, each job in one of them.
 
 A unit that waits in a queue or for its next attempt outlives its job.  By this a worker tells it from the unit of a job
 that its own definitions do not have yet.
@@ -6,10 +6,11 @@ that its own definitions do not have yet.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Any
 
 from functions.kit.errors import RetryableError
 from functions.kit.instants import from_text, to_text
@@ -21,17 +22,21 @@ from functions.records.database import (
     Database,
     Equals,
     Item,
+    Key,
     Update,
 )
 from functions.records.heartbeats import SCHEDULER
+from functions.records.shards import MOST_SHARDS, shard_of
 from functions.records.tables import HEARTBEATS
 
 ENDED_JOBS = f"{SCHEDULER}#ended"
 DELETED = "deleted"
 DISABLED = "disabled"
+PARTS = MOST_SHARDS
+"""By the same hash as the scheduler's shards: where their number divides it, each part is written by one of them."""
 MOST = 1_000
+"""Of each part, which stays far below the 400 KB that DynamoDB takes."""
 _TRIES = 5
-_KEY = {"source": ENDED_JOBS}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,10 +65,19 @@ class EndedJobs:
         self._database = database
 
     def note(self, ended: Iterable[EndedJob]) -> None:
-        """The newest thousand are kept.  Noted twice is noted once.  Raises RetryableError where others keep noting."""
-        last = {one.job: one for one in ended}
+        """The newest thousand of each part are kept.  Noted twice is noted once.
+
+        Raises RetryableError where others keep noting.
+        """
+        parts: dict[str, dict[str, EndedJob]] = {}
+        for one in ended:
+            parts.setdefault(part_of(one.job), {})[one.job] = one
+        for source, last in parts.items():
+            self._note({"source": source}, last)
+
+    def _note(self, key: Key, last: Mapping[str, EndedJob]) -> None:
         for _ in range(_TRIES):
-            item = self._database.get(HEARTBEATS.name, _KEY) or {}
+            item = self._database.get(HEARTBEATS.name, key) or {}
             known = _parsed(item)
             noted = {job: one for job, one in last.items() if not one.is_same(known.get(job))}
             if not noted:
@@ -73,13 +87,19 @@ class EndedJobs:
             values = {"jobs": {one.job: _value(one) for one in newest}, "written": written + 1}
             seen = Condition("ended_jobs_as_seen", Equals("written", written) if item else Absent("source"))
             with suppress(ConditionRefusedError):
-                self._database.change(Change(HEARTBEATS.name, _KEY, Update(set=values), seen))
+                self._database.change(Change(HEARTBEATS.name, key, Update(set=values), seen))
                 return
         raise RetryableError("others keep noting ended jobs: the next tick does it again")
 
     def last(self, job: str) -> EndedJob | None:
         """The last deployment that ended the job, whatever became of it since.  Consistent."""
-        return _parsed(self._database.get(HEARTBEATS.name, _KEY) or {}).get(job)
+        item = self._database.get(HEARTBEATS.name, {"source": part_of(job)}) or {}
+        return _one(job, item.get("jobs", {}).get(job))
+
+
+def part_of(job: str) -> str:
+    """The key of the item that a job is noted in."""
+    return f"{ENDED_JOBS}#{shard_of(job, PARTS):02d}"
 
 
 def _value(ended: EndedJob) -> dict[str, object]:
@@ -93,10 +113,14 @@ def _value(ended: EndedJob) -> dict[str, object]:
 
 def _parsed(item: Item) -> dict[str, EndedJob]:
     """One that cannot be read hides no other."""
-    found: dict[str, EndedJob] = {}
-    for job, value in item.get("jobs", {}).items():
-        with suppress(KeyError, TypeError, ValueError):
-            at, generation = from_text(value["at"]), int(value["generation"])
-            noted_at = from_text(value.get("noted_at", value["at"]))
-            found[job] = EndedJob(job=job, at=at, noted_at=noted_at, generation=generation, reason=str(value["reason"]))
-    return found
+    parsed = (_one(job, value) for job, value in item.get("jobs", {}).items())
+    return {one.job: one for one in parsed if one is not None}
+
+
+def _one(job: str, value: Any) -> EndedJob | None:
+    try:
+        at, generation = from_text(value["at"]), int(value["generation"])
+        noted_at = from_text(value.get("noted_at", value["at"]))
+        return EndedJob(job=job, at=at, noted_at=noted_at, generation=generation, reason=str(value["reason"]))
+    except (KeyError, TypeError, ValueError):
+        return None

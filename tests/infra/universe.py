@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from functions.records.ended_jobs import ENDED_JOBS
+from functions.records.ended_jobs import part_of
 from functions.records.heartbeats import MONITOR, RELAY, SCHEDULER, worker_source
 from functions.records.tables import HEARTBEATS, TABLES
 from infra.naming import MONITOR_FAILURES, RELAY_FAILURES, SCHEDULER_DEAD, SCHEDULER_FAILURES
@@ -49,7 +49,7 @@ ROWS = (
     SCHEDULER,
     "scheduler#1",
     f"{SCHEDULER}#v1",
-    ENDED_JOBS,
+    part_of("nightly"),
     RELAY,
     MONITOR,
     *map(worker_source, POOLS),
