@@ -100,6 +100,6 @@ def allowed(tables: Tables) -> list[iam.PolicyStatement]:
     """
     return [
         tables.allow(INVENTORY, "PutItem", "UpdateItem"),
-        tables.allow(CONTROLS, "BatchGetItem"),
+        tables.allow(CONTROLS, "Scan"),
         tables.allow_heartbeat("scheduler#*", "GetItem", "UpdateItem", "DeleteItem"),
     ]

@@ -18,6 +18,7 @@ from functions.records.database import Absent, Condition, ConditionRefusedError,
 from functions.records.tables import CONTROLS
 
 AFTER_EFFECT = "after-effect"
+_FAULT = "fault#"
 _FAULT_KEPT_S = 86_400
 # Slots are judged within minutes, after an outage of the scheduler within days.
 _PAUSES_KEPT = 20
@@ -126,6 +127,13 @@ class Controls:
         found = self._database.get_many({CONTROLS.name: [{"name": job} for job in jobs]})
         return self.parsed(found[CONTROLS.name])
 
+    def read_all(self) -> dict[str, Control]:
+        """Every job's that has one; consistent.
+
+        Most jobs have none: of thousands this is a call or two, where each asked for by its name costs a read unit.
+        """
+        return self.parsed([item for item in self._database.scan(CONTROLS.name) if not _is_fault(item["name"])])
+
     def parsed(self, items: list[Item]) -> dict[str, Control]:
         """Controls that were read together with other records, by job."""
         return {item["name"]: from_item(item) for item in items}
@@ -227,4 +235,8 @@ def _text(item: Mapping[str, Any], name: str) -> str | None:
 
 
 def _fault(unit_id: str) -> str:
-    return f"fault#{unit_id}"
+    return f"{_FAULT}{unit_id}"
+
+
+def _is_fault(name: str) -> bool:
+    return name.startswith(_FAULT)

@@ -30,6 +30,16 @@ def test_only_jobs_that_have_a_control_are_read_and_each_once(stores: Stores) ->
     assert stores.controls.read_many([]) == {}
 
 
+def test_all_controls_are_those_of_jobs_and_no_fault(stores: Stores) -> None:
+    assert stores.controls.read_all() == {}
+    controls = {f"job-{number}": Control(job=f"job-{number}", paused=number % 2 == 0) for number in range(5)}
+    for control in controls.values():
+        stores.controls.write(control)
+    stores.controls.arm_fault(UNIT, AFTER_EFFECT, NOW)
+
+    assert stores.controls.read_all() == controls
+
+
 def test_a_pause_ends_at_its_instant_and_one_without_an_end_does_not() -> None:
     timed = Control(job="a", paused=True, until=after(60))
 

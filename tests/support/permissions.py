@@ -39,7 +39,7 @@ SCHEDULER = (
         PutItem="a row per slot, on condition that there is none",
         UpdateItem="rows ahead of a deployment give way, and a paused slot is made up for",
     ),
-    *_table("controls", BatchGetItem="which jobs are paused"),
+    *_table("controls", Scan="which jobs are paused"),
     _heartbeat("GetItem", "scheduler#*", "its shards' cursors, and the definitions that were replaced"),
     _heartbeat("UpdateItem", "scheduler#*", "moves the cursor, which is its heartbeat; keeps its definitions"),
     _heartbeat("DeleteItem", "scheduler#*", "forgets definitions of long ago, and shards that are no more"),
@@ -78,7 +78,7 @@ WORKER = (
         DeleteItem="certainly not applied",
         Query="what earlier attempts left behind, for the completion",
     ),
-    _heartbeat("GetItem", "scheduler#0#ended", "whether a deployment ended the job of a row of other definitions"),
+    _heartbeat("GetItem", "scheduler#0#ended#*", "whether a deployment ended the job of a row of other definitions"),
     _heartbeat("UpdateItem", "worker#default", "beats, for its pool"),
     Permission(action="sqs:ChangeMessageVisibility", resource="queue default", why="when a message is seen again"),
 )
