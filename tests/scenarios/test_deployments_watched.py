@@ -2,36 +2,15 @@
 
 from __future__ import annotations
 
-import uuid
 from contextlib import suppress
 from datetime import timedelta
 
-from functions.monitor.judge import Monitor
-from functions.monitor.settings import MonitorSettings
 from functions.records.database import Remove
-from functions.records.heartbeats import RELAY, worker_source
-from functions.records.stores import Stores
 from functions.records.tables import INVENTORY
-from functions.schedules.definitions import Definitions, Job
 from functions.schedules.ranges import covering
 from tests.support.databases import Dying, FailingRows, KilledError
-from tests.support.ticks import NOON, SKEW, World, definitions, job, minutes
-from tests.support.watching import Receiver
-
-
-class Watched(World):
-    """The other roles beat, and do nothing."""
-
-    def __init__(self, *jobs: Job) -> None:
-        super().__init__(*jobs)
-        self.receiver = Receiver()
-
-    def look(self, of: Definitions | None = None) -> None:
-        now = self.clock.now()
-        for source in (RELAY, worker_source("default")):
-            self.stores.heartbeats.beat(source, now=now, every_s=60)
-        stores = Stores(self.memory, skew=SKEW, claimant=uuid.uuid4().hex)
-        Monitor(stores, of or self.definitions, self.receiver, self.clock, MonitorSettings(skew=SKEW)).run_pass(now)
+from tests.support.ticks import NOON, definitions, job, minutes
+from tests.support.watched import Watched
 
 
 def missed(world: Watched) -> list[str]:

@@ -12,18 +12,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from functions.records.controls import Control
-from functions.records.database import Change, Database, Remove, Update
-from functions.records.heartbeats import BadHeartbeatError, SchedulerState
-from functions.records.shards import Schedulers, read_schedulers, shard_of
+from functions.records.database import Change, Remove, Update
+from functions.records.heartbeats import BadHeartbeatError
+from functions.records.shards import shard_of
 from functions.records.tables import HEARTBEATS
 from functions.scheduler.shards import NO_SUCH_SHARD, OTHER_SHARDS
-from functions.scheduler.tick import OTHER_DEFINITIONS, TickReport
-from functions.schedules.definitions import Definitions
+from functions.scheduler.tick import OTHER_DEFINITIONS
 from tests.support.databases import Dying, FailingRows, Interrupted, KilledError
+from tests.support.sharding import NAMES, all_slots, cursors, state, ticked, town
 from tests.support.ticks import NOON, World, definitions, job, minutes
 
 SECOND = timedelta(seconds=1)
-NAMES = [f"job-{letter}" for letter in "abcdefgh"]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -31,40 +30,6 @@ def quiet() -> Iterator[None]:
     logging.disable(logging.CRITICAL)
     yield
     logging.disable(logging.NOTSET)
-
-
-def town() -> World:
-    """Eight jobs, each minute; of three shards, and of two, each has some."""
-    return World(*(job(name, policy="none") for name in NAMES))
-
-
-def ticked(
-    world: World, at: datetime, shards: int, *only: int, of: Definitions | None = None, database: Database | None = None
-) -> list[TickReport]:
-    """The triggers of `at`: of these shards, or of all."""
-    world.clock.set(max(world.clock.now(), at))
-    role = world.shards(shards, of=of, database=database)
-    return [report for shard in only or range(shards) for report in role.tick(at, shard=shard)]
-
-
-def schedulers(world: World) -> Schedulers:
-    return read_schedulers(world.stores.heartbeats)
-
-
-def state(world: World, shard: int) -> SchedulerState:
-    found = world.stores.heartbeats.scheduler(f"scheduler#{shard}")
-    assert found is not None
-    return found
-
-
-def cursors(world: World) -> list[datetime]:
-    return [state.cursor for state in schedulers(world).known]
-
-
-def all_slots(world: World, until: datetime, every: int = 1) -> list[str]:
-    """Of each job a slot at every so many minutes after noon, counted one by one."""
-    instants = [NOON + minutes(minute) for minute in range(every, int((until - NOON) / minutes(1)) + 1, every)]
-    return sorted(f"{name}@{at:%Y-%m-%dT%H:%M:%SZ}" for name in world.definitions.jobs for at in instants)
 
 
 def test_the_rows_over_one_three_and_two_shards_are_those_of_one():
