@@ -89,16 +89,28 @@ def test_d09_duplicates_that_are_absorbed_are_told_to_nobody(when: str):
     assert world.receiver.got == []
 
 
-def test_c01_a_zombie_that_comes_back_after_the_take_over_adds_nothing_to_the_one_loss():
-    """C01: what the late holder brings is kept as stale, and is no further incident."""
+LOST = "an attempt was lost by 2026-11-29T12:01:21Z"
+
+
+@pytest.mark.parametrize("seen_first", ["12:01:25", "12:01:35", "12:02:00"])
+def test_c01_a_zombie_that_comes_back_after_the_take_over_adds_nothing_to_the_one_loss(seen_first: str):
+    """C01: what the late holder brings is kept as stale: no further incident, and none the less for it.
+
+    The loss stands in the journal and in the heir's lease until that ends, and then in the completion.
+    """
     world = world_with_unit()
     world.take(T, "12:00:05", owner="zombie")
     heir = world.take(T, "12:01:20", owner="heir")
     world.record_lost(heir, "12:01:21")
+    if seen_first == "12:01:25":
+        world.look(seen_first)
+    world.stores.completions.stale(T, Stale(owner="zombie", brought="succeeded", at=at("12:01:30")), 4_000_000_000)
+    if seen_first == "12:01:35":
+        world.look(seen_first)
     world.end(heir, "12:01:40")
-    world.stores.completions.stale(T, Stale(owner="zombie", brought="succeeded", at=at("12:01:50")), 4_000_000_000)
     world.look_each_minute("12:02", "12:20")
     assert world.receiver.got == [("open", "worker_lost", T), ("resolved", "worker_lost", T)]
+    assert world.receiver.incidents[0].detail == LOST
 
 
 def test_a_unit_that_waits_behind_the_live_lease_of_another_has_not_failed_to_start():
