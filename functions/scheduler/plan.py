@@ -9,9 +9,10 @@ start ─────────── now - 5 min ─────────�
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from itertools import chain
 
 from functions.records.controls import Control
 from functions.records.ended_jobs import DELETED
@@ -32,8 +33,9 @@ _SECOND = timedelta(seconds=1)
 class PlannedRow:
     """A row to write, due or suppressed.
 
-    `late`: it was found after its time.  `renews`: a due row of earlier definitions gives way to it.  `rest` is how far
-    the job is accounted for where this row is not written.  `beyond` is what is left of a range after an instant.
+    `late`: it was found after its time.  `renews`: a due row of earlier definitions gives way to it; `former`: it has
+    the slot of those alone.  `rest` is how far the job is accounted for where this row is not written.  `beyond` is
+    what is left of a range after an instant.
     """
 
     slot: datetime
@@ -41,6 +43,7 @@ class PlannedRow:
     rest: datetime
     late: bool = False
     renews: bool = False
+    former: bool = False
     beyond: Callable[[datetime], PlannedRow | None] | None = None
 
 
@@ -64,33 +67,37 @@ class Broken:
 Planned = PlannedRow | Withheld | Broken
 
 
-def plan(courses: Iterable[Course], window: Window, controls: Mapping[str, Control], version: str) -> Iterator[Planned]:
-    """Every slot of the window, by time, lazily: a tick may stop anywhere.  One bad definition stops no other."""
-    planner = _Planner(window, version)
-    streams = (planner.guarded(course, controls.get(course.name)) for course in courses)
-    return heapq.merge(*streams, key=lambda planned: planned.slot)
+def plan(courses: Sequence[Course], window: Window, controls: Mapping[str, Control], version: str) -> Iterator[Planned]:
+    """Every slot of the window, by time, lazily: a tick may stop anywhere.  One bad definition stops no other.
 
-
-def superseded(courses: Iterable[Course], window: Window, version: str) -> Iterator[PlannedRow]:
-    """What former definitions have written ahead of their end, or may still be writing, and nobody has a slot for now.
-
-    Such rows are written down in any case: whoever comes late with one of them finds it suppressed.
+    Among them what former definitions have written ahead of their end, or may still be writing, and nobody has a slot
+    for now.  Such rows are written down in any case: whoever comes late with one of them finds it suppressed.
     """
     planner = _Planner(window, version)
-    for course in courses:
-        if course.changed:
-            yield from planner.superseded(course)
+    streams = ((course, planner.planned(course, controls.get(course.name))) for course in courses)
+    return _by_time(chain(streams, ((course, planner.superseded(course)) for course in courses if course.changed)))
 
 
 def made_up(
     courses: Iterable[Course], window: Window, controls: Mapping[str, Control], version: str
-) -> Iterator[PlannedRow]:
+) -> Iterator[Planned]:
     """Rows in place of suppressed ones, of pauses that have ended; the courses go back beyond those."""
     planner = _Planner(window, version)
-    for course in courses:
-        for decision in made_up_after_pause(course, window, controls[course.name]):
-            # A partition that is gone since then stays as it was accounted for.
-            yield from (planned for planned in planner.rows(course, decision) if planned.row.state == "due")
+    return _by_time((course, planner.made_up(course, controls[course.name])) for course in courses)
+
+
+def _by_time(streams: Iterable[tuple[Course, Iterator[Planned]]]) -> Iterator[Planned]:
+    return heapq.merge(*(_alone(course, of_it) for course, of_it in streams), key=lambda planned: planned.slot)
+
+
+def _alone(course: Course, planned: Iterator[Planned]) -> Iterator[Planned]:
+    slot = course.start + _SECOND
+    try:
+        for one in planned:
+            slot = one.slot
+            yield one
+    except Exception as error:  # noqa: BLE001  whatever is wrong with one definition stops only itself
+        yield Broken(slot=slot, job=course.name, message=f"{type(error).__name__}: {error}"[:300])
 
 
 class _Planner:
@@ -98,17 +105,17 @@ class _Planner:
         self._window = window
         self._version = version
 
-    def guarded(self, course: Course, control: Control | None) -> Iterator[Planned]:
-        slot = course.start + _SECOND
-        try:
-            for decision in self._decisions(course, control):
-                slot = decision.slot
-                if decision.origin is None:
-                    yield Withheld(slot=slot, job=course.name)
-                    return  # no row behind a slot that has none
-                yield from self.rows(course, decision)
-        except Exception as error:  # noqa: BLE001  whatever is wrong with one definition stops only itself
-            yield Broken(slot=slot, job=course.name, message=f"{type(error).__name__}: {error}"[:300])
+    def planned(self, course: Course, control: Control | None) -> Iterator[Planned]:
+        for decision in self._decisions(course, control):
+            if decision.origin is None:
+                yield Withheld(slot=decision.slot, job=course.name)
+                return  # no row behind a slot that has none
+            yield from self.rows(course, decision)
+
+    def made_up(self, course: Course, control: Control) -> Iterator[Planned]:
+        for decision in made_up_after_pause(course, self._window, control):
+            # A partition that is gone since then stays as it was accounted for.
+            yield from (planned for planned in self.rows(course, decision) if planned.row.state == "due")
 
     def _decisions(self, course: Course, control: Control | None) -> Iterator[Decision]:
         window = self._window
@@ -187,17 +194,21 @@ class _Planner:
         return beyond
 
     def superseded(self, course: Course) -> Iterator[PlannedRow]:
-        for place, stretch in enumerate(course.stretches):
-            if stretch.until is None or stretch.ahead is None:
-                continue
-            after = max(stretch.until, self._window.begun)
-            present = self._present(course.stretches[place + 1 :], after, stretch.ahead)
-            for slot in between(stretch.job, after, stretch.ahead):
-                for partition in stretch.job.partitions or (None,):
-                    if (slot.instant, partition) not in present:
-                        gone = SUPERSEDED if course.job else DELETED
-                        decision = Decision(slot=slot.instant, stretch=stretch, reason=gone)
-                        yield replace(self._row(course, decision, partition), renews=True)
+        rows = (row for place in range(len(course.stretches)) for row in self._superseded(course, place))
+        yield from sorted(rows, key=lambda planned: planned.slot)
+
+    def _superseded(self, course: Course, place: int) -> Iterator[PlannedRow]:
+        stretch = course.stretches[place]
+        if stretch.until is None or stretch.ahead is None:
+            return
+        after = max(stretch.until, self._window.begun)
+        present = self._present(course.stretches[place + 1 :], after, stretch.ahead)
+        for slot in between(stretch.job, after, stretch.ahead):
+            for partition in stretch.job.partitions or (None,):
+                if (slot.instant, partition) not in present:
+                    gone = SUPERSEDED if course.job else DELETED
+                    decision = Decision(slot=slot.instant, stretch=stretch, reason=gone)
+                    yield replace(self._row(course, decision, partition), renews=True, former=True)
 
     def _present(
         self, later: tuple[Stretch, ...], after: datetime, ahead: datetime

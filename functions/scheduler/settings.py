@@ -16,12 +16,13 @@ LONGEST_LOOKAHEAD = timedelta(minutes=14)
 class SchedulerSettings(Settings):
     """`lookahead` is how long before its slot a row is written: work starts at its second, and lost ticks make nothing
     late.  `every_s` is how often the trigger means to come.  After `max_rows` writes a tick stops between two instants
-    and leaves the rest to the next one.  `shards` is over how many cursors the jobs are spread.
+    and leaves the rest to the next one: three minutes of ten thousand jobs that are due in each.  `shards` is over how
+    many cursors the jobs are spread.
     """
 
     lookahead: timedelta = setting("SPLITSHIFT_LOOKAHEAD_SECONDS", timedelta(minutes=5))
     every_s: int = setting("SPLITSHIFT_TICK_EVERY_SECONDS", 60)
-    max_rows: int = setting("SPLITSHIFT_MAX_ROWS_PER_TICK", 5000)
+    max_rows: int = setting("SPLITSHIFT_MAX_ROWS_PER_TICK", 30_000)
     shards: int = setting("SPLITSHIFT_SHARDS", 1)
 
     def __post_init__(self) -> None:

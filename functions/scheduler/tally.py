@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -48,16 +47,17 @@ class Tally:
     _held: datetime | None = None
     _behind: dict[str, datetime] = field(default_factory=dict[str, datetime])
 
-    def superseding(self, answers: Iterable[Written]) -> None:
-        if not _DONE.issuperset(answers):
-            self._superseded = False
-
     def stop(self, slot: datetime) -> None:
         """No time for this slot and what comes after it."""
         self.left = True
         self._hold(slot)
+        if any(slot <= former.ahead for former in self.state.former):
+            self._superseded = False
 
     def row(self, planned: PlannedRow, answer: Written) -> None:
+        if planned.former and answer is not Written.LEFT:
+            self._superseded &= answer in _DONE
+            return
         match answer:
             case Written.NEW:
                 self.written += 1

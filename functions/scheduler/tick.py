@@ -15,7 +15,7 @@ from functions.records.shards import Shard
 from functions.records.stores import Stores
 from functions.scheduler.catchup import resumed_lately
 from functions.scheduler.courses import Course, courses, ended_jobs, whole
-from functions.scheduler.plan import Planned, PlannedRow, made_up, plan, superseded
+from functions.scheduler.plan import Planned, PlannedRow, made_up, plan
 from functions.scheduler.rows import RowWriter
 from functions.scheduler.settings import SchedulerSettings
 from functions.scheduler.tally import Tally
@@ -106,23 +106,16 @@ class Scheduler:
         tally = Tally(state=state, window=window, bad=list(self._definitions.bad))
         for course in known:
             tally.changed.update([course.name] if course.changed else [])
-        if past:
-            if ended := list(ended_jobs(self._definitions, past, state.generation, clock)):
-                self._stores.ended_jobs.note(ended)
-            self._supersede(known, window, tally, stop_at)
+        if ended := list(ended_jobs(self._definitions, past, state.generation, clock)):
+            self._stores.ended_jobs.note(ended)
         self._write(known, window, tally, stop_at)
         return self._settle(state, window, tally)
-
-    def _supersede(self, known: list[Course], window: Window, tally: Tally, stop_at: datetime) -> None:
-        rows = list(superseded(known, window, self._definitions.version))
-        answers = self._writer.write(rows, stop_at)
-        tally.superseding(answers)
 
     def _write(self, known: list[Course], window: Window, tally: Tally, stop_at: datetime) -> None:
         if window.until <= tally.state.cursor and not tally.state.joining and not tally.changed:
             return
         jobs, version = self._definitions.jobs, self._definitions.version
-        controls = self._stores.controls.read_many(list(jobs))
+        controls = {name: control for name, control in self._stores.controls.read_all().items() if name in jobs}
         for chunk in _chunks(plan(known, window, controls, version)):
             if tally.written >= self._settings.max_rows or self._clock.now() >= stop_at:
                 tally.stop(chunk[0].slot)
@@ -138,8 +131,10 @@ class Scheduler:
         past = self._versions.lately(state)  # a pause's slots are those of the definitions that held meanwhile
         known = [whole(self._definitions.jobs[name], past) for name in sorted(unchanged)]
         for planned in made_up(known, window, controls, self._definitions.version):
-            paused = controls[planned.row.job].paused_at(planned.slot)
-            tally.written += self._writer.make_up(planned.row, stop_at, paused=paused)
+            tally.other(planned)
+            if isinstance(planned, PlannedRow):
+                paused = controls[planned.row.job].paused_at(planned.slot)
+                tally.written += self._writer.make_up(planned.row, stop_at, paused=paused)
 
     def _write_chunk(self, chunk: list[Planned], tally: Tally, stop_at: datetime) -> None:
         rows = [planned for planned in chunk if isinstance(planned, PlannedRow)]

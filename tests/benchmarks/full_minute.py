@@ -123,7 +123,7 @@ class Town:
         at = f"{self.slot:%M %H} * * *"
         known = definitions(*(job(f"job-{number:05d}", at) for number in range(self.units)))
         stores = Stores(DynamoDatabase(aws.client("dynamodb"), self.names, clock.sleep), skew=SKEW)
-        return Shards(stores, known, clock, SchedulerSettings(shards=self.shards, max_rows=self.units))
+        return Shards(stores, known, clock, SchedulerSettings(shards=self.shards))
 
 
 def _children_cpu_s(pid: int) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from functions.kit.clock import SettableClock
 from functions.records.database import Change, Database, Find, Item, Key, Put, Remove, Write
 from functions.records.tables import INVENTORY
 
@@ -102,25 +103,45 @@ class Meeting(Passing):
         self._barrier.wait()
 
 
+class Slow(Passing):
+    """Each write takes so many seconds of the clock, also of those that wait for an answer at once."""
+
+    def __init__(self, inner: Database, clock: SettableClock, seconds: float) -> None:
+        super().__init__(inner)
+        self._clock = clock
+        self._seconds = seconds
+        self._counting = threading.Lock()
+
+    def writing(self, write: Write) -> None:
+        with self._counting:
+            self._clock.step(self._seconds)
+
+
 class KilledError(BaseException):
     """SIGKILL, as far as one process can show it: no handler of errors catches it."""
 
 
 class Dying(Passing):
-    """The process dies at its n-th write, counted from 1: before the write takes effect, or right after it."""
+    """The process dies at its n-th write, counted from 1: before the write takes effect, or right after it.
+
+    With it die its other threads, each at its next write.
+    """
 
     def __init__(self, inner: Database, at: int, *, after: bool) -> None:
         super().__init__(inner)
         self._left = at
         self._after = after
+        self._counting = threading.Lock()
 
     def writing(self, write: Write) -> None:
-        self._left -= 1
-        if self._left == 0 and not self._after:
+        with self._counting:
+            self._left -= 1
+            left = self._left
+        if left < 0 or (left == 0 and not self._after):
             raise KilledError
 
     def written(self, write: Write) -> None:
-        if self._left == 0 and self._after:
+        if self._left <= 0 and self._after:
             raise KilledError
 
 
