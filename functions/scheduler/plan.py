@@ -9,7 +9,7 @@ start ─────────── now - 5 min ─────────�
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import chain
@@ -67,15 +67,16 @@ class Broken:
 Planned = PlannedRow | Withheld | Broken
 
 
-def plan(courses: Sequence[Course], window: Window, controls: Mapping[str, Control], version: str) -> Iterator[Planned]:
+def plan(courses: Iterable[Course], window: Window, controls: Mapping[str, Control], version: str) -> Iterator[Planned]:
     """Every slot of the window, by time, lazily: a tick may stop anywhere.  One bad definition stops no other.
 
     Among them what former definitions have written ahead of their end, or may still be writing, and nobody has a slot
     for now.  Such rows are written down in any case: whoever comes late with one of them finds it suppressed.
     """
-    planner = _Planner(window, version)
-    streams = ((course, planner.planned(course, controls.get(course.name))) for course in courses)
-    return _by_time(chain(streams, ((course, planner.superseded(course)) for course in courses if course.changed)))
+    planner, known = _Planner(window, version), list(courses)
+    slots = ((course, planner.planned(course, controls.get(course.name))) for course in known)
+    given_up = ((course, planner.superseded(course)) for course in known if course.changed)
+    return _by_time(chain(slots, given_up))
 
 
 def made_up(
