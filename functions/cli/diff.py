@@ -13,7 +13,6 @@ import click
 from functions.cli.common import clock_of, console, counted, emit_json, json_option, root_option
 from functions.cli.compiled import compiled_or_exit
 from functions.cli.differences import (
-    DELETED,
     ROW,
     Changed,
     Difference,
@@ -27,9 +26,11 @@ from functions.cli.listing import open_units, zone_of
 from functions.cli.stage import Stage, find_stage, stage_options
 from functions.cli.worked import worked_by
 from functions.kit.instants import to_text
+from functions.records.ended_jobs import DELETED, DISABLED
+from functions.records.inventory import BY_SCHEDULE, Row
 from functions.records.states import FINISHED
 from functions.records.unit_id import parse_unit_id
-from functions.records.units import read_units
+from functions.records.units import UnitRecords, read_units
 from functions.schedules.definitions import Definitions, for_stage, load, parse
 from functions.schedules.model import Job
 
@@ -79,15 +80,20 @@ def command(
 
 
 def with_open_units(stage: Stage, seen: Difference) -> Difference:
-    """With what is open of the removed jobs, whoever asked for it."""
-    ids = {unit_id for unit_id in open_units(stage) if parse_unit_id(unit_id).job in seen.removed}
+    """With what is open of the removed jobs, whoever asked for it, and by schedule of those that are disabled."""
+    ids = {unit_id for unit_id in open_units(stage) if parse_unit_id(unit_id).job in {*seen.removed, *seen.disabled}}
     now, skew = stage.clock.now(), stage.stores.skew
     still = {
-        records.unit_id: DELETED
+        records.unit_id: DELETED if parse_unit_id(records.unit_id).job in seen.removed else DISABLED
         for records in read_units(stage.stores, ids, lock_of(stage))
-        if records.exists and records.state(now, skew).state not in FINISHED
+        if records.exists and _ends(records, seen) and records.state(now, skew).state not in FINISHED
     }
     return dataclasses.replace(seen, ends={**still, **seen.ends})
+
+
+def _ends(records: UnitRecords, seen: Difference) -> bool:
+    by_schedule = not isinstance(records.row, Row) or records.row.origin in BY_SCHEDULE
+    return by_schedule or parse_unit_id(records.unit_id).job in seen.removed
 
 
 def document(seen: Difference, old: Definitions, new: Definitions, *, whole: bool = True) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 A job that is changed is evaluated anew from the deployment on: nothing fires for the past.  Rows that the old
 definition wrote ahead, and that the new one does not have, end as superseded, those of a removed job as deleted.
+What waits of a job that is removed or disabled ends too.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from itertools import islice
 from typing import Any
 
 from functions.cli.listing import units_of
+from functions.records.ended_jobs import DELETED
 from functions.scheduler.courses import KEPT, row_digest
 from functions.schedules.definitions import Definitions
 from functions.schedules.model import Job
@@ -23,7 +25,6 @@ AHEAD = timedelta(minutes=5)
 """The scheduler has written rows so far ahead."""
 
 SUPERSEDED = "superseded"
-DELETED = "deleted"
 _SHOWN = 3
 _FAR = timedelta(days=366)
 
@@ -47,6 +48,11 @@ class Difference:
     changed: tuple[Changed, ...]
     unchanged: int
     ends: Mapping[str, str]
+
+    @property
+    def disabled(self) -> set[str]:
+        """The jobs that have no slots any more, and are still there for what a person asks of them."""
+        return {one.name for one in self.changed if one.fields.get("enabled") == (True, False)}
 
     @property
     def nothing(self) -> bool:

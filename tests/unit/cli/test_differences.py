@@ -12,9 +12,12 @@ import pytest
 from click.testing import CliRunner
 
 from functions.cli.diff import command, document, with_open_units
-from functions.cli.differences import DELETED, SUPERSEDED, difference, kept_fields
+from functions.cli.differences import SUPERSEDED, all_fields, difference, kept_fields
 from functions.cli.worked import NotKeptError, worked_by
 from functions.kit.clock import SettableClock
+from functions.records.ended_jobs import DELETED, DISABLED
+from functions.scheduler.settings import SchedulerSettings
+from functions.scheduler.shards import Shards
 from functions.schedules.compile import write_definitions
 from functions.schedules.definitions import Definitions, Job
 from tests.support.jobs import a_job
@@ -93,6 +96,31 @@ def test_what_is_open_of_a_removed_job_ends_whoever_asked_for_it() -> None:
     assert set(got.ends) == {manual, *(f"charge@2026-11-29T06:0{minute}:00Z" for minute in range(1, 6))}
 
 
+def test_what_waits_of_a_disabled_job_by_schedule_ends_and_what_a_person_asked_for_runs() -> None:
+    town = Town(a_minutely(), a_charge(name="stays"))
+    waits = town.due(at=after(-3), sends=0)
+    town.due(at=after(-30), sends=0, suffix="~manual", origin="manual", run_at=after(0))
+    town.due("stays", at=after(-3), sends=0)
+    disabled = of(replace(town.jobs["charge"], enabled=False), town.jobs["stays"])
+    for fields in (all_fields, kept_fields):
+        got = with_open_units(town.stage, difference(town.definitions, disabled, SLOT, fields))
+        assert got.ends.pop(waits) == DISABLED
+        assert got.ends == {f"charge@2026-11-29T06:0{minute}:00Z": SUPERSEDED for minute in range(1, 6)}
+    back = difference(disabled, town.definitions, SLOT)
+    assert with_open_units(town.stage, back).ends == {}
+
+
+def test_of_several_shards_the_scheduler_tells_what_all_of_them_work_by() -> None:
+    town = Town(a_minutely(), HOURLY, DAILY, DAILY_TOO)
+    town.write(after(0))
+    town.clock.set(after(1))
+    shards = Shards(town.stores, town.definitions, town.clock, SchedulerSettings(shards=3))
+    for number in range(3):
+        shards.tick(after(1), shard=number)
+    old = worked_by(town.stage)
+    assert difference(old, town.definitions, after(1), kept_fields).unchanged == 4
+
+
 def test_of_an_account_the_scheduler_tells_what_it_works_by_slots_and_rows() -> None:
     town = Town(a_minutely(), HOURLY, DAILY)
     town.write(after(0))
@@ -169,6 +197,17 @@ def test_against_a_file_no_installation_is_asked(project: Path) -> None:
     assert "~ nightly" in told.stdout
     assert "0 added, 1 changed, 0 removed, 1 unchanged; 0 units would end" in told.stdout
     assert max(map(len, told.stdout.splitlines())) <= 100
+
+
+def test_files_that_cannot_be_compiled_or_read_are_told_without_a_comparison(project: Path) -> None:
+    arguments = ["--root", str(project), "--against"]
+    (project / "garbage.json").write_text("{")
+    garbage = CliRunner().invoke(command, [*arguments, str(project / "garbage.json")], obj=SettableClock(SLOT))
+    assert (garbage.exit_code in {1, 2}, garbage.stdout) == (True, "")
+    (project / "functions" / "jobs" / "jobs.toml").write_text("[jobs.nightly]\nschedule = '61 * * * *'\n")
+    bad = CliRunner().invoke(command, [*arguments, str(project / "deployed.json")], obj=SettableClock(SLOT))
+    assert (bad.exit_code, bad.stdout) == (1, "")
+    assert "jobs.toml" in bad.stderr
 
 
 def test_without_an_installation_and_a_file_it_is_wrong_usage(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
