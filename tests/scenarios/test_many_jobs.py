@@ -10,7 +10,7 @@ from tests.support.databases import Slow
 from tests.support.ticks import NOON, World, definitions, job, minutes
 
 A_TICK = timedelta(seconds=45)
-MANY = 20
+MANY = 200
 IN_FACT = 10_000
 AT_ONCE = 256
 """As many as are written together: a tick looks in between whether it may go on."""
@@ -32,12 +32,12 @@ def test_jobs_that_are_due_each_minute_get_back_to_five_minutes_ahead_after_lost
 
 
 def test_a_deployment_that_takes_many_jobs_away_makes_none_that_stays_late_and_is_done_when_their_rows_are_past():
-    """Thirty writes a tick, and twenty rows a minute that give way: what starts first comes first."""
-    gone = [job(f"job-{number:02d}") for number in range(MANY)]
+    """A hundred writes a tick, and two hundred rows a minute that give way: what starts first comes first."""
+    gone = [job(f"job-{number:03d}") for number in range(MANY)]
     world = World(*gone, job("stays"))
     world.tick(NOON)
     new = definitions(job("stays"), version="v2")
-    role = world.scheduler(of=new, database=Slow(world.memory, world.clock, A_TICK.total_seconds() / 30))
+    role = world.scheduler(of=new, database=Slow(world.memory, world.clock, A_TICK.total_seconds() / 100))
     left: list[bool] = []
     for minute in range(1, 10):
         now = NOON + minutes(minute)
@@ -45,8 +45,7 @@ def test_a_deployment_that_takes_many_jobs_away_makes_none_that_stays_late_and_i
         left.append(role.tick(now, stop_at=now + A_TICK).left)
         assert world.clock.now() < now + minutes(1)
         assert ahead(world, "stays", now) >= minutes(1)
-    assert left[:5] == [True] * 5
-    assert not left[-1]
+    assert (left[0], left[-1]) == (True, False)
     assert (world.state.former, world.cursor) == ((), NOON + minutes(9 + 5))
     assert world.rows[f"stays@{NOON + minutes(3):%Y-%m-%dT%H:%M:%SZ}"].created_at == NOON
     told = [world.stores.ended_jobs.last(one.name) for one in gone]
