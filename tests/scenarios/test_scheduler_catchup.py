@@ -45,6 +45,7 @@ def ran(world: World) -> list[str]:
         ({"policy": "all", "order": "newest"}, ["16:00", "15:00", "14:00", "13:00"]),
         ({"policy": "all", "most": 2}, ["15:00", "16:00"]),
         ({"policy": "all", "most": 2, "order": "newest"}, ["16:00", "15:00"]),
+        ({"policy": "all", "window_s": 9_000}, ["14:00", "15:00", "16:00"]),
         ({"policy": "all", "window_s": 8_999}, ["15:00", "16:00"]),
         ({"policy": "latest", "window_s": 60}, []),
     ],

@@ -71,7 +71,20 @@ DEFINITION = st.tuples(
     st.sampled_from(["plain", "plain", *SHAPES]),
 )
 JOBS = st.dictionaries(st.sampled_from(["a", "b"]), DEFINITION, min_size=1)
-TICKS = ["once", "once", "once", "lost", "outage", "twice", "hours late", "within", "killed", "fails", "clock"]
+TICKS = [
+    "once",
+    "once",
+    "once",
+    "lost",
+    "outage",
+    "twice",
+    "hours late",
+    "within",
+    "killed",
+    "fails",
+    "clock",
+    "rolled back",
+]
 STEPS = st.one_of(
     st.builds(Step, st.sampled_from(TICKS), st.integers(1, 40)),
     st.builds(Step, st.sampled_from(["deploy", "old bundle", "old within"]), st.integers(1, 12), JOBS),
@@ -158,6 +171,8 @@ class History:
             case "fails":
                 self.out_of_reach = True
                 self.tick(database=FailingRows(memory, lambda unit_id: crc32(unit_id.encode()) % 3 == step.n % 3))
+            case "rolled back":  # until the next tick: the bundle before, for a time of its own
+                self.tick(bundle=-2)
             case "clock":
                 self.tick(delay=minutes(20 if step.n % 2 else -20))
             case _:

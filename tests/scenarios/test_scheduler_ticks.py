@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from functions.records.controls import Control
-from functions.records.database import Item, Put
+from functions.records.database import Item, Put, Remove
 from functions.records.tables import CONTROLS, HEARTBEATS, INVENTORY
 from functions.scheduler.tally import MOST_JOINING
 from functions.schedules.definitions import parse
@@ -217,6 +217,20 @@ def test_b07_a_first_trigger_that_comes_hours_late_makes_nothing_of_the_past_eit
     world.scheduler().tick(NOON - minutes(60 * 30))
     world.tick(NOON + minutes(1))
     assert world.slots == ["12:00 schedule"]
+
+
+def test_b07_where_the_state_is_lost_the_schedule_begins_anew_and_what_has_its_row_is_not_written_again():
+    """B07: the scheduler's row and the definitions beside it are gone, the inventory is not."""
+    world = World(job("ledger", "*/2 * * * *"))
+    world.tick(NOON)
+    for item in list(world.memory.scan(HEARTBEATS.name)):
+        world.memory.remove(Remove(HEARTBEATS.name, {"source": item["source"]}))
+    assert world.tick(NOON + minutes(3)).existed == 1
+    assert world.slots == ["12:02 schedule", "12:04 schedule", "12:06 schedule", "12:08 schedule"]
+    for item in list(world.memory.scan(HEARTBEATS.name)):
+        world.memory.remove(Remove(HEARTBEATS.name, {"source": item["source"]}))
+    world.tick(NOON + minutes(60))
+    assert world.slots[4:] == ["13:02 schedule", "13:04 schedule"]
 
 
 # --- every slot is accounted for -------------------------------------------------------------------------------------
