@@ -171,13 +171,15 @@ def _run(stage: Stage, made: Plan, progress: Progress, parallel: int) -> None:
 
 @contextmanager
 def _bar(progress: Progress) -> Generator[Any]:
+    terminal = console(stderr=True)
     bar = Bar(
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
-        console=console(stderr=True),
+        console=terminal,
         transient=True,
+        disable=not terminal.is_terminal,
     )
     with bar:
         task = bar.add_task("backfill", total=progress.total)

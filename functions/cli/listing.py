@@ -105,7 +105,7 @@ def list_units(stage: Stage, window: Window, jobs: Mapping[str, Job], *, only: s
     named = by_slots(stage, jobs, window, read_schedulers(stage.stores.heartbeats))
     for job, why in named.broken.items():
         click.echo(f"the schedule of {job} cannot be evaluated ({why}): its slots are not listed", err=True)
-    names = {only} if only else set(jobs)
+    names = {only} if only else with_those_gone(stage, window)
     ids = slots_with_records(stage, named) | ended_units(stage, names, window)
     ids |= {unit_id for unit_id in open_units(stage) if only is None or parse_unit_id(unit_id).job == only}
     found = [listed for listed in judged(stage, ids) if listed.records.exists or listed.unit_id in named.owed]
@@ -182,6 +182,11 @@ def _slots(job: Job, window: Window, broken: dict[str, str]) -> Iterator[datetim
 def units_of(job: Job, slot: datetime) -> Iterator[UnitId]:
     for partition in job.partitions or (None,):
         yield UnitId(job=job.name, partition=partition, slot=slot)
+
+
+def with_those_gone(stage: Stage, window: Window) -> set[str]:
+    """The jobs, and those that a deployment took away since: what they had to do is not over with them."""
+    return {*stage.definitions.jobs, *stage.stores.ended_jobs.since(window.since)}
 
 
 def ended_units(stage: Stage, jobs: Collection[str], window: Window) -> set[str]:

@@ -24,6 +24,7 @@ from functions.cli.listing import (
     open_units,
     overdue,
     slots_with_records,
+    with_those_gone,
     zone_of,
 )
 from functions.cli.stage import Stage
@@ -84,7 +85,8 @@ def report(stage: Stage, window: Window) -> Report:
     schedulers = read_schedulers(stage.stores.heartbeats)
     version, jobs, now = stage.definitions.version, stage.definitions.jobs, stage.clock.now()
     named = by_slots(stage, jobs, window, schedulers)
-    others = {first_of(unit_id) for unit_id in ended_units(stage, jobs, window) | open_units(stage)}
+    ended = ended_units(stage, with_those_gone(stage, window), window)
+    others = {first_of(unit_id) for unit_id in ended | open_units(stage)}
     found = _last_of_each(stage, slots_with_records(stage, named) | others)
     found = {first: listed for first, listed in found.items() if _counts(first, listed, named, window)}
     recorded = {state.versions[0][0] for state in schedulers.known if state.versions}

@@ -8,9 +8,10 @@ from datetime import datetime, timedelta, tzinfo
 from typing import Any
 
 import click
+from rich.table import Column
 from rich.text import Text
 
-from functions.cli.common import WIDTH, console, counted, emit_json, json_option, parse_when
+from functions.cli.common import console, counted, emit_json, json_option, parse_when
 from functions.cli.display import day_and_time, plain, table, where
 from functions.cli.finding import near
 from functions.cli.listing import Listed, Window, is_problem, list_units, zone_of
@@ -24,8 +25,7 @@ from functions.schedules.rules import shown
 COLOURS = {State.SUCCEEDED: "green", State.FAILED: "red", State.ON_HOLD: "red", State.UNKNOWN: "yellow"}
 _DAY = timedelta(days=1)
 _AHEAD = timedelta(minutes=15)
-_COPIED = 42
-"""An id of so many letters is not broken where there is room: it is copied into the next command."""
+_GAP, _WHY = 2, 14
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,9 +133,7 @@ def when(listed: Listed, zone: tzinfo) -> str:
 
 def _tell(stage: Stage, found: list[Listed], jobs: Mapping[str, Job]) -> None:
     click.echo(where(stage))
-    whole = console().width >= WIDTH and all(len(listed.unit_id) <= _COPIED for listed in found)
-    wrap = ("WHY",) if whole else ("UNIT", "WHY")
-    lines = table("UNIT", "STATE", "LOCAL", "TRIES", "INCIDENT", "WHY", wrap=wrap)
+    lines = table("UNIT", "STATE", "LOCAL", "TRIES", "INCIDENT", "WHY", wrap=("UNIT", "WHY"))
     for listed in found:
         state = listed.state.state
         tries = len(listed.records.journal.all_attempts)
@@ -147,6 +145,13 @@ def _tell(stage: Stage, found: list[Listed], jobs: Mapping[str, Job]) -> None:
             listed.incident or "",
             plain(listed.state.reason),
         )
+    unit, *others, why = lines.columns
+    # An id is copied into the next command: where there is room, it stays whole and the reason gives way.
+    unit.no_wrap = sum(map(_width, (unit, *others))) + min(_WHY, _width(why)) <= console().width
     if found:
         console().print(lines)
     click.echo(counted(len(found), "unit"))
+
+
+def _width(column: Column) -> int:
+    return max(len(str(cell)) for cell in (column.header, *column.cells)) + _GAP

@@ -96,10 +96,20 @@ class EndedJobs:
         item = self._database.get(HEARTBEATS.name, {"source": part_of(job)}) or {}
         return _one(job, item.get("jobs", {}).get(job))
 
+    def since(self, instant: datetime) -> set[str]:
+        """The jobs that a deployment ended since then.  Consistent."""
+        parts = self._database.get_many({HEARTBEATS.name: [{"source": _part(number)} for number in range(PARTS)]})
+        known = (one for item in parts[HEARTBEATS.name] for one in _parsed(item).values())
+        return {one.job for one in known if one.noted_at >= instant}
+
 
 def part_of(job: str) -> str:
     """The key of the item that a job is noted in."""
-    return f"{ENDED_JOBS}#{shard_of(job, PARTS):02d}"
+    return _part(shard_of(job, PARTS))
+
+
+def _part(number: int) -> str:
+    return f"{ENDED_JOBS}#{number:02d}"
 
 
 def _value(ended: EndedJob) -> dict[str, object]:
