@@ -98,8 +98,8 @@ class EndedJobs:
 
     def since(self, instant: datetime) -> set[str]:
         """The jobs that a deployment ended since then.  Consistent."""
-        parts = self._database.get_many({HEARTBEATS.name: [{"source": _part(number)} for number in range(PARTS)]})
-        known = (one for item in parts[HEARTBEATS.name] for one in _parsed(item).values())
+        parts = (self._database.get(HEARTBEATS.name, {"source": _part(number)}) or {} for number in range(PARTS))
+        known = (one for item in parts for one in _parsed(item).values())
         return {one.job for one in known if one.noted_at >= instant}
 
 
