@@ -274,13 +274,13 @@ MUTATIONS = (
                 file=_PROTOCOL,
                 old="        lease = self._take(message, job)\n",
                 new=(
-                    "        early = read(self._stores, message, job, self._version)\n"
+                    "        early = read(self._stores, message, job, self._version, self._clock.now())\n"
                     "        lease = self._take(message, job)\n"
                 ),
             ),
             Edit(
                 file=_PROTOCOL,
-                old="            seen = read(self._stores, message, job, self._version)\n",
+                old="            seen = read(self._stores, message, job, self._version, self._clock.now())\n",
                 new="            seen = early\n",
             ),
         ),
