@@ -10,6 +10,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from functions.kit import aws
@@ -69,11 +70,17 @@ def _fields(report: PassReport) -> dict[str, Any]:
 
 def _definitions(settings: MonitorSettings) -> Definitions:
     try:
-        return load(settings.definitions)
+        return _loaded(settings.definitions)
     except DefinitionsError as error:
         # Without them nothing can be missed; what exists is judged, and people are told that they are unreadable.
         bad = BadDefinition(job=settings.definitions.name, message=str(error))
         return Definitions(version="", jobs={}, pools={}, bad=(bad,))
+
+
+@cache
+def _loaded(path: Path) -> Definitions:
+    """Once in a process: of ten thousand jobs it takes a second and more.  What cannot be read is looked at again."""
+    return load(path)
 
 
 @cache

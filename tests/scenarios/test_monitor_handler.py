@@ -180,6 +180,13 @@ def test_definitions_that_cannot_be_read_are_told_and_what_exists_is_judged(defi
     assert told == {("bad_definition", None), ("not_started", unit_id)}
 
 
+def test_a_warm_process_reads_its_definitions_once(definitions: Path, events: Topic):
+    monitor.handler(sample("monitor.minute"), Context())
+    definitions.unlink()
+    monitor.handler(sample("monitor.minute"), Context())
+    assert events.heard() == []
+
+
 def test_a_silent_scheduler_is_told_by_its_own_source(events: Topic):
     a_unit_that_nobody_began()
     now = datetime.now(UTC) - timedelta(minutes=10)
