@@ -125,7 +125,9 @@ class Scheduler:
 
     def _make_up(self, window: Window, tally: Tally, controls: Mapping[str, Control], stop_at: datetime) -> None:
         state = tally.state
-        resumed = {name for name, control in controls.items() if resumed_lately(control, window, state.beat_at)}
+        # By the trigger's time too: the heartbeat is dated by the clock of a tick, which may have been wrong.
+        looked_at = min(state.beat_at, state.cursor - self._settings.lookahead)
+        resumed = {name for name, control in controls.items() if resumed_lately(control, window, looked_at)}
         if not (unchanged := resumed - tally.changed):
             return
         past = self._versions.lately(state)  # a pause's slots are those of the definitions that held meanwhile

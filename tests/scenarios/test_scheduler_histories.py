@@ -1,9 +1,9 @@
 """Random histories of the scheduler against an oracle that counts minutes and shares no code with it.
 
 Ticks are lost, doubled, killed, late by hours, one within another, of an old bundle, by a clock that is 20 minutes off;
-jobs are deployed, edited, disabled, deleted and made anew, paused and resumed.  Whatever happens: every slot that some
-definition had while it held is accounted for, exactly once, nothing else runs, and what does not run has a reason that
-is true of it.
+jobs are deployed, edited, disabled, deleted and made anew, paused and resumed, over one shard or several.  Whatever
+happens: every slot that some definition had while it held is accounted for, exactly once, nothing else runs, and what
+does not run has a reason that is true of it.
 
 `SPLITSHIFT_TESTS_HISTORIES=20000` plays as many.
 """
@@ -17,15 +17,17 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from itertools import pairwise
 from typing import Any
 from zlib import crc32
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 
 from functions.records.database import Item
 from functions.records.inventory import Row
+from functions.records.shards import Shard, read_schedulers
 from functions.records.tables import HEARTBEATS
 from functions.schedules.definitions import Definitions
 from tests.support.databases import Dying, FailingRows, Interrupted, KilledError
@@ -61,6 +63,7 @@ class Step:
     what: str
     n: int
     jobs: Mapping[str, Definition] = field(default_factory=dict[str, Definition])
+    shards: int = 1
 
 
 DEFINITION = st.tuples(
@@ -71,6 +74,7 @@ DEFINITION = st.tuples(
     st.sampled_from(["plain", "plain", *SHAPES]),
 )
 JOBS = st.dictionaries(st.sampled_from(["a", "b"]), DEFINITION, min_size=1)
+SHARDS = st.sampled_from([1, 1, 1, 2, 3])
 TICKS = [
     "once",
     "once",
@@ -87,28 +91,35 @@ TICKS = [
 ]
 STEPS = st.one_of(
     st.builds(Step, st.sampled_from(TICKS), st.integers(1, 40)),
-    st.builds(Step, st.sampled_from(["deploy", "old bundle", "old within"]), st.integers(1, 12), JOBS),
+    st.builds(Step, st.sampled_from(["deploy", "old bundle", "old within"]), st.integers(1, 12), JOBS, SHARDS),
     st.builds(Step, st.sampled_from(["pause", "resume"]), st.integers(0, 1)),
 )
 
 
+@dataclass(frozen=True)
+class Bundle:
+    jobs: Mapping[str, Definition]
+    definitions: Definitions
+    shards: int
+
+
 class History:
-    """One installation, and what its scheduler recorded: which definitions held from when."""
+    """One installation, and what its scheduler recorded: by job, which definitions held from when."""
 
     def __init__(self, jobs: Mapping[str, Definition]) -> None:
         self.at = START
         self.world = World(now=START)
-        self.bundles: list[tuple[Mapping[str, Definition], Definitions]] = []
-        self.recorded: list[tuple[Mapping[str, Definition], datetime]] = []
+        self.bundles: list[Bundle] = []
+        self.recorded: dict[str, list[tuple[Bundle, datetime]]] = {"a": [], "b": []}
         self.pauses: list[tuple[str, datetime, datetime]] = []
         self.paused: dict[str, datetime] = {}
         self.out_of_reach = False
-        self.worked_in: dict[int, datetime] = {}
+        self.worked_in: dict[tuple[str, int], datetime] = {}
         self.world.memory.on_change = self._on_change
-        self.deploy(jobs)
+        self.deploy(jobs, 1)
         self.tick()
 
-    def deploy(self, jobs: Mapping[str, Definition]) -> None:
+    def deploy(self, jobs: Mapping[str, Definition], shards: int) -> None:
         made = [
             job(
                 name,
@@ -122,11 +133,15 @@ class History:
             )
             for name, (schedule, places, edit, policy, shape) in sorted(jobs.items())
         ]
-        self.bundles.append((jobs, definitions(*made, version=f"v{len(self.bundles)}")))
+        self.bundles.append(Bundle(jobs, definitions(*made, version=f"v{len(self.bundles)}"), shards))
 
     def tick(self, *, delay: timedelta = timedelta(), bundle: int = -1, **how: Any) -> None:
+        """Of each shard that the bundle has."""
         self.world.clock.set(self.at + delay)
-        self.world.scheduler(of=self.bundles[max(bundle, -len(self.bundles))][1], **how).tick(self.at)
+        of = self.bundles[max(bundle, -len(self.bundles))]
+        role = self.world.shards(of.shards, of=of.definitions, **how)
+        for shard in range(of.shards):
+            role.tick(self.at, shard=shard)
 
     def play(self, step: Step) -> None:
         """A minute later; after an outage, or where a tick comes late, hours."""
@@ -134,7 +149,7 @@ class History:
         self.at += minutes(step.n * 5 if step.what in {"outage", "hours late"} else 1)
         match step.what:
             case "deploy" | "old bundle" | "old within":
-                self.deploy(step.jobs)
+                self.deploy(step.jobs, step.shards)
                 self._deployed(step)
             case "pause" | "resume":
                 self._control("ab"[step.n], pause=step.what == "pause")
@@ -206,27 +221,33 @@ class History:
         self.world.stores.controls.change(name, how)
 
     def _on_change(self, table: str, old: Item | None, new: Item | None) -> None:
+        del old
         if table != HEARTBEATS.name or new is None or "versions" not in new:
             return
-        if old is None or old.get("generation") != new["generation"]:
-            newest = new["versions"][0]
-            jobs = next(jobs for jobs, known in self.bundles if known.version == newest["version"])
-            self.recorded.append((jobs, datetime.fromisoformat(newest["recorded_at"])))
-        if "former" not in new:
-            for number, (_, at) in enumerate(self.recorded):
-                self.worked_in.setdefault(number, max(self.world.clock.now(), at))
+        newest = new["versions"][0]
+        bundle = next(one for one in self.bundles if one.definitions.version == newest["version"])
+        shard = Shard(number=int(new["source"].partition("#")[2]), of=new.get("shards", 1))
+        for name, recorded in self.recorded.items():
+            if not shard.has(name):
+                continue
+            held = bundle, datetime.fromisoformat(newest["recorded_at"])
+            if not recorded or recorded[-1] != held:
+                recorded.append(held)
+            if "former" not in new:
+                for number, (_, at) in enumerate(recorded):
+                    self.worked_in.setdefault((name, number), max(self.world.clock.now(), at))
 
     # --- the oracle ---------------------------------------------------------------------------------------------------
 
     def owed(self, until: datetime) -> dict[tuple[str, datetime], set[int]]:
         """(place, slot) → the edits with which it may run: of the definition that had it, or of a later one."""
         found: dict[tuple[str, datetime], set[int]] = {}
-        ends = [at for _, at in self.recorded[1:]] + [until]
-        for number, ((jobs, at), end) in enumerate(zip(self.recorded, ends, strict=True)):
-            for name, one in jobs.items():
-                edits = {later[name][2] for later, _ in self.recorded[number:] if name in later}
-                for slot in _slots(one, at, min(end, until)):
-                    found |= {(place, slot): edits for place in _places(name, one)}
+        for name, recorded in self.recorded.items():
+            ends = [at for _, at in recorded[1:]] + [until]
+            for number, ((bundle, at), end) in enumerate(zip(recorded, ends, strict=True)):
+                edits = {later.jobs[name][2] for later, _ in recorded[number:] if name in later.jobs}
+                slots = _slots(bundle, name, at, min(end, until))
+                found |= {(place, slot): edits for slot in slots for place in _places(bundle, name)}
         return found
 
     def is_paused(self, name: str, instant: datetime) -> bool:
@@ -235,13 +256,12 @@ class History:
 
     def definition(self, row: Row) -> Definition | None:
         """Of the row's job, by the bundle whose tick wrote it last."""
-        return self.bundles[int(row.definition.removeprefix("v"))][0].get(row.job)
+        return self.bundles[int(row.definition.removeprefix("v"))].jobs.get(row.job)
 
     def taken_away(self, place: str, slot: datetime) -> bool:
         """Whether a deployment after the slot's own definitions has no such place any more."""
         name = place.partition("/")[0]
-        later = [jobs for jobs, at in self.recorded if at >= slot]
-        return any(name not in jobs or place not in _places(name, jobs[name]) for jobs in later)
+        return any(at >= slot and place not in _places(bundle, name) for bundle, at in self.recorded[name])
 
     def left_alone(self, place: str) -> bool:
         """Whether rows that were written ahead may not have been replaced in time by those of the next definition."""
@@ -252,11 +272,11 @@ class History:
         change was worked in: only then are all of these suppressed.
         """
         found: dict[tuple[str, datetime], bool] = {}
-        for number, ((jobs, _), (_, at)) in enumerate(zip(self.recorded, self.recorded[1:], strict=False), 1):
-            for name, one in jobs.items():
-                for slot in _slots(one, at, at + minutes(60)):
-                    begun = slot <= self.worked_in[number] + BEGUN
-                    for place in _places(name, one):
+        for name, recorded in self.recorded.items():
+            for number, ((bundle, _), (_, at)) in enumerate(pairwise(recorded), 1):
+                for slot in _slots(bundle, name, at, at + minutes(60)):
+                    begun = slot <= self.worked_in[name, number] + BEGUN
+                    for place in _places(bundle, name):
                         found[place, slot] = found.get((place, slot), False) or begun
         return found
 
@@ -265,15 +285,17 @@ def _place(row: Row) -> str:
     return row.unit_id.partition("@")[0]
 
 
-def _places(name: str, one: Definition) -> list[str]:
-    return [f"{name}/{partition}" for partition in one[1]] or [name]
+def _places(bundle: Bundle, name: str) -> list[str]:
+    if name not in bundle.jobs:
+        return []
+    return [f"{name}/{partition}" for partition in bundle.jobs[name][1]] or [name]
 
 
-def _slots(one: Definition, after: datetime, until: datetime) -> Iterator[datetime]:
+def _slots(bundle: Bundle, name: str, after: datetime, until: datetime) -> Iterator[datetime]:
     """Those in (after, until], counted half minute by half minute."""
     at = after.replace(second=0)
-    while (at := at + HALF) <= until:
-        if at > after and _is_slot(one, at):
+    while name in bundle.jobs and (at := at + HALF) <= until:
+        if at > after and _is_slot(bundle.jobs[name], at):
             yield at
 
 
@@ -298,7 +320,11 @@ def quiet() -> Iterator[None]:
     logging.disable(logging.NOTSET)
 
 
+ENDED: Definition = ("* * * * *", (), 1, "latest", "ends")
+
+
 @pytest.mark.slow
+@example(jobs={"b": ENDED}, steps=[Step("outage", 7), Step("pause", 1), Step("clock", 1)])
 @given(jobs=JOBS, steps=st.lists(STEPS, min_size=1, max_size=8))
 @settings(
     max_examples=HISTORIES,
@@ -317,13 +343,14 @@ def test_every_slot_of_every_definition_is_accounted_for_once_and_nothing_else_r
 
 
 def judge(history: History) -> None:
-    state = history.world.state
-    assert (state.former, state.joining, state.cursor) == ((), {}, history.at + minutes(5))
+    until = history.at + minutes(5)
+    states = read_schedulers(history.world.stores.heartbeats).known
+    assert [(one.former, one.joining, one.cursor) for one in states] == [((), {}, until)] * history.bundles[-1].shards
     rows = list(history.world.rows.values())
     policies_held(history, rows)
     single = {(_place(row), row.slot): row for row in rows if row.until is None}
     ranges = [(_place(row), row) for row in rows if row.until is not None]
-    owed, left_over = history.owed(state.cursor), history.left_over()
+    owed, left_over = history.owed(until), history.left_over()
     for (place, slot), edits in owed.items():
         own = [row for where, row in ranges if where == place and row.covers(slot)]
         own += [single[place, slot]] if (place, slot) in single else []
