@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from functions.kit.logging import get_logger
+from functions.kit.parallel import each
 from functions.records.entries import Journal
 from functions.records.inventory import BadRowError, Row
 from functions.records.leases import Lease, LeftTo
@@ -75,18 +76,17 @@ def _read(stores: Stores, definitions: Definitions, unit_ids: list[str]) -> dict
     locks = {unit_id: _lock(unit_id, rows.get(unit_id), definitions) for unit_id in unit_ids}
     leases = stores.leases.look([lock for lock in locks.values() if lock])
     completed = stores.completions.completed(unit_ids)
+    journals = {unit_id: Journal(unit_id=unit_id, completion=one) for unit_id, one in completed.items()}
+    still_open = [unit_id for unit_id in unit_ids if unit_id not in completed]
+    journals |= zip(still_open, each(stores.completions.read, still_open), strict=True)
     found: dict[str, Evidence] = {}
     for unit_id in unit_ids:
-        if unit_id in completed:
-            journal = Journal(unit_id=unit_id, completion=completed[unit_id])
-        else:
-            journal = stores.completions.read(unit_id)
         lease = leases.get(locks[unit_id] or "")
         found[unit_id] = Evidence(
             unit_id=unit_id,
             row=rows.get(unit_id),
             lease=lease if isinstance(lease, Lease) else None,
-            journal=journal,
+            journal=journals[unit_id],
             left_to=lease if isinstance(lease, LeftTo) else None,
         )
     return found

@@ -12,6 +12,7 @@ from datetime import datetime
 
 from functions.kit.clock import Clock
 from functions.kit.logging import get_logger
+from functions.kit.parallel import each
 from functions.monitor.candidates import Candidates, advanced, find_candidates, in_turn, to_watch
 from functions.monitor.cases import build_cases, later_success
 from functions.monitor.evidence import gather
@@ -200,18 +201,21 @@ class _Pass:
     def _remember(self, watched: set[str], behind: set[str], cases: Mapping[str, Case]) -> bool:
         """Lists the open units that the cursors pass, and unlists the ended.  False if one could not be listed."""
         units = {subject for subject in self._troubled if "@" in subject}
-        listed = True
-        for unit_id in sorted((behind | units) - watched):
-            try:
-                self._stores.incidents.watch(Watched(unit_id=unit_id, since=self._now))
-            except Exception:
-                logger.exception("a unit could not be listed as open", action="watch", unit_id=unit_id)
-                listed = False
-        for unit_id in sorted(watched & set(cases) - units):
-            if not cases[unit_id].is_open:
-                with self._alone("unwatch", unit_id):
-                    self._stores.incidents.unwatch(unit_id)
-        return listed
+        listed = each(self._watch, sorted((behind | units) - watched))
+        each(self._unwatch, [one for one in sorted(watched & set(cases) - units) if not cases[one].is_open])
+        return all(listed)
+
+    def _watch(self, unit_id: str) -> bool:
+        try:
+            self._stores.incidents.watch(Watched(unit_id=unit_id, since=self._now))
+        except Exception:
+            logger.exception("a unit could not be listed as open", action="watch", unit_id=unit_id)
+            return False
+        return True
+
+    def _unwatch(self, unit_id: str) -> None:
+        with self._alone("unwatch", unit_id):
+            self._stores.incidents.unwatch(unit_id)
 
     @contextmanager
     def _alone(self, action: str, subject: str) -> Generator[None]:

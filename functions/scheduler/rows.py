@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from enum import Enum
 
 from functions.kit.clock import Clock
 from functions.kit.instants import EPOCH
 from functions.kit.logging import get_logger
+from functions.kit.parallel import each
 from functions.records.ended_jobs import DELETED
 from functions.records.inventory import BY_SCHEDULE, Inventory, Row
 from functions.scheduler.plan import SUPERSEDED, PlannedRow
-
-PARALLEL = 16
 
 Chain = tuple[str, str | None]
 
@@ -69,12 +67,7 @@ class RowWriter:
             for place in chain:
                 answers[place] = self._one(planned[place], stop_at)
 
-        if len(planned) < PARALLEL:
-            for chain in chains:
-                work(chain)
-        else:
-            with ThreadPoolExecutor(PARALLEL) as threads:
-                list(threads.map(work, chains))
+        each(work, chains, calls=len(planned))
         return [answers[place] for place in range(len(planned))]
 
     def make_up(self, row: Row, stop_at: datetime, *, paused: bool) -> bool:

@@ -1,19 +1,39 @@
-"""Ten thousand jobs in small: what a tick has time for, and what the next ones make of the rest."""
+"""Ten thousand jobs in small: what a tick or a pass has time for, and what the next ones make of the rest."""
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 
+from functions.kit.parallel import AT_ONCE
+from functions.records.database import Database, Find, Item
 from functions.records.ended_jobs import DELETED
+from functions.records.tables import COMPLETIONS
 from functions.scheduler.settings import SchedulerSettings
-from tests.support.databases import Slow
+from tests.support import watching
+from tests.support.databases import Passing, Slow
+from tests.support.jobs import a_job
 from tests.support.ticks import NOON, World, definitions, job, minutes
 
 A_TICK = timedelta(seconds=45)
 MANY = 200
 IN_FACT = 10_000
-AT_ONCE = 256
+TOGETHER = 256
 """As many as are written together: a tick looks in between whether it may go on."""
+
+
+class MeetingJournals(Passing):
+    """No journal is read before so many are asked for."""
+
+    def __init__(self, inner: Database, parties: int) -> None:
+        super().__init__(inner)
+        self._barrier = threading.Barrier(parties, timeout=5)
+
+    def find(self, query: Find) -> Iterator[Item]:
+        if query.table == COMPLETIONS.name and query.index is None:
+            self._barrier.wait()
+        return super().find(query)
 
 
 def ahead(world: World, name: str, now: datetime) -> timedelta:
@@ -23,12 +43,12 @@ def ahead(world: World, name: str, now: datetime) -> timedelta:
 
 def test_jobs_that_are_due_each_minute_get_back_to_five_minutes_ahead_after_lost_ticks():
     """So many rows may be written in a tick; of ten thousand jobs and of those rows the same share."""
-    most = SchedulerSettings().max_rows * AT_ONCE // IN_FACT
-    world = World(*(job(f"job-{number}", policy="none") for number in range(AT_ONCE)), max_rows=most)
+    most = SchedulerSettings().max_rows * TOGETHER // IN_FACT
+    world = World(*(job(f"job-{number}", policy="none") for number in range(TOGETHER)), max_rows=most)
     for minute in (0, 3, 4, 5, 6):
         world.tick(NOON + minutes(minute))
     assert world.cursor == NOON + minutes(6 + 5)
-    assert len(world.rows) == AT_ONCE * 11
+    assert len(world.rows) == TOGETHER * 11
 
 
 def test_a_deployment_that_takes_many_jobs_away_makes_none_that_stays_late_and_is_done_when_their_rows_are_past():
@@ -50,3 +70,10 @@ def test_a_deployment_that_takes_many_jobs_away_makes_none_that_stays_late_and_i
     assert world.rows[f"stays@{NOON + minutes(3):%Y-%m-%dT%H:%M:%SZ}"].created_at == NOON
     told = [world.stores.ended_jobs.last(one.name) for one in gone]
     assert [one and one.reason for one in told] == [DELETED] * MANY
+
+
+def test_a_pass_reads_the_journals_of_many_open_units_sixteen_at_a_time():
+    partitions = tuple(f"p{number:02d}" for number in range(2 * AT_ONCE))
+    world = watching.World(a_job("0 12 * * *", partitions=partitions))
+    report = world.look("12:01", database=MeetingJournals(world.memory, AT_ONCE))
+    assert (report.judged, report.unread) == (len(partitions), 0)

@@ -7,11 +7,12 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from functions.kit.clock import SettableClock
+from functions.kit.parallel import AT_ONCE
 from functions.records.inventory import Inventory, Row, from_item
 from functions.records.memory import MemoryDatabase
 from functions.records.tables import INVENTORY
 from functions.scheduler.plan import PlannedRow
-from functions.scheduler.rows import PARALLEL, RowWriter, Written
+from functions.scheduler.rows import RowWriter, Written
 from tests.support.databases import FailingRows, Meeting
 from tests.support.ticks import NOON
 
@@ -49,14 +50,14 @@ def write(writer: RowWriter, *rows: PlannedRow, stop_at: datetime = LATER) -> li
 
 
 def test_many_rows_are_written_sixteen_at_a_time():
-    writer = RowWriter(Inventory(Meeting(MemoryDatabase(), PARALLEL)), SettableClock(NOON))
-    assert PARALLEL >= 16
-    assert write(writer, *[a_row(n, f"job-{n}") for n in range(PARALLEL * 3)]) == [Written.NEW] * PARALLEL * 3
+    writer = RowWriter(Inventory(Meeting(MemoryDatabase(), AT_ONCE)), SettableClock(NOON))
+    assert AT_ONCE >= 16
+    assert write(writer, *[a_row(n, f"job-{n}") for n in range(AT_ONCE * 3)]) == [Written.NEW] * AT_ONCE * 3
 
 
 def test_few_rows_are_written_by_one():
     writer = RowWriter(Inventory(Meeting(MemoryDatabase(), 1)), SettableClock(NOON))
-    assert write(writer, *[a_row(n) for n in range(PARALLEL - 1)]) == [Written.NEW] * (PARALLEL - 1)
+    assert write(writer, *[a_row(n) for n in range(AT_ONCE - 1)]) == [Written.NEW] * (AT_ONCE - 1)
 
 
 def test_a_row_that_is_there_already_is_a_success():
