@@ -43,38 +43,59 @@ class Measured:
     left: bool
 
 
+@dataclass(frozen=True, kw_only=True)
+class Minute:
+    """`seconds` with the start of the processes; `emulator_s` of its processor; `stored` is what the table holds."""
+
+    ticks: list[Measured]
+    seconds: float
+    emulator_s: float
+    stored: int
+
+    @property
+    def written(self) -> int:
+        return sum(one.written for one in self.ticks)
+
+    @property
+    def left(self) -> bool:
+        return any(one.left for one in self.ticks)
+
+
 def main() -> None:
     options = _options()
     logging.disable(logging.CRITICAL)
     isolate(os.environ)
     with ministack.running(ministack.environment()) as running:
         os.environ["AWS_ENDPOINT_URL"] = running.endpoint
-        names = create_tables(aws.client("dynamodb"), "full-")
-        now = datetime.now(UTC).replace(second=0, microsecond=0)
-        slot = now + 5 * MINUTE
-        town = Town(names=names, units=options.units, shards=options.shards, slot=slot)
-        town.begin(now - MINUTE)
-        before = _children_cpu_s(running.pid)
-        began = time.perf_counter()
-        with multiprocessing.get_context("spawn").Pool(options.shards) as processes:
-            found = processes.starmap(town.tick, [(shard, now, options.stop_s) for shard in range(options.shards)], 1)
-        seconds = time.perf_counter() - began
-        emulator_s = _children_cpu_s(running.pid) - before
-        report(found, seconds, emulator_s, town.written())
+        report(measure(running.pid, units=options.units, shards=options.shards, stop_s=options.stop_s))
 
 
-def report(found: list[Measured], seconds: float, emulator_s: float, stored: int) -> None:
+def measure(emulator: int, *, units: int, shards: int, stop_s: float) -> Minute:
+    """Against the emulator of that process id, which the environment names as the endpoint."""
+    names = create_tables(aws.client("dynamodb"), "full-")
+    now = datetime.now(UTC).replace(second=0, microsecond=0)
+    town = Town(names=names, units=units, shards=shards, slot=now + 5 * MINUTE)
+    town.begin(now - MINUTE)
+    before = _children_cpu_s(emulator)
+    began = time.perf_counter()
+    with multiprocessing.get_context("spawn").Pool(shards) as processes:
+        ticks = processes.starmap(town.tick, [(shard, now, stop_s) for shard in range(shards)], 1)
+    seconds = time.perf_counter() - began
+    emulator_s = _children_cpu_s(emulator) - before
+    return Minute(ticks=ticks, seconds=seconds, emulator_s=emulator_s, stored=town.written())
+
+
+def report(minute: Minute) -> None:
     print(f"{'shard':>6}{'rows':>8}{'seconds':>9}{'rows/s':>8}{'cpu ms/row':>12}")
-    for one in found:
+    for one in minute.ticks:
         per_row = 1000 * one.cpu_s / max(one.written, 1)
         print(f"{one.shard:>6}{one.written:>8}{one.seconds:>9.1f}{one.written / one.seconds:>8.0f}{per_row:>12.2f}")
-    written = sum(one.written for one in found)
-    slowest = max(one.seconds for one in found)
-    print(
-        f"{written} rows in {slowest:.1f} s = {written / slowest:.0f} rows/s ({seconds:.1f} s with starting processes)"
-    )
-    print(f"the emulator used {emulator_s:.1f} s of processor = {1000 * emulator_s / max(written, 1):.2f} ms/row")
-    print(f"in the table: {stored}; left to the next tick: {any(one.left for one in found)}")
+    slowest = max(one.seconds for one in minute.ticks)
+    rows = f"{minute.written} rows in {slowest:.1f} s = {minute.written / slowest:.0f} rows/s"
+    print(f"{rows} ({minute.seconds:.1f} s with starting processes)")
+    per_row = 1000 * minute.emulator_s / max(minute.written, 1)
+    print(f"the emulator used {minute.emulator_s:.1f} s of processor = {per_row:.2f} ms/row")
+    print(f"in the table: {minute.stored}; left to the next tick: {minute.left}")
 
 
 @dataclass(frozen=True, kw_only=True)
