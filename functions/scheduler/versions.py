@@ -80,8 +80,11 @@ class Versions:
         self._kept.keep(self._definitions.version, packed(self._definitions))
 
     def _forget(self, before: SchedulerState, state: SchedulerState) -> None:
-        """What no shard needs any more."""
-        states = [state, *(read_schedulers(self._heartbeats, self._shard.of).known if self._shard.of > 1 else ())]
+        """What no shard needs any more; of one that cannot be read nobody knows what it needs."""
+        found = read_schedulers(self._heartbeats, self._shard.of)
+        if found.unreadable:
+            return
+        states = [state, *found.known]
         needed = {version for one in states for version, _ in one.versions}
         needed |= {former.version for one in states for former in one.former}
         for version, _ in before.versions:

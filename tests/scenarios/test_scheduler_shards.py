@@ -224,6 +224,20 @@ def test_definitions_of_long_ago_are_kept_until_the_last_shard_needs_them_no_mor
     assert [world.stores.kept.read(f"v{number}") is not None for number in range(1, 7)] == [False] * 3 + [True] * 3
 
 
+def test_they_are_kept_too_for_a_shard_whose_row_cannot_be_read_for_a_while():
+    world = town()
+    ticked(world, NOON, 2)
+    row = {"source": "scheduler#1"}
+    cursor = (world.memory.get(HEARTBEATS.name, row) or {})["cursor"]
+    world.memory.change(Change(HEARTBEATS.name, row, Update(set={"cursor": "soon"})))
+    jobs = world.definitions.jobs.values()
+    for number in range(2, 7):
+        ticked(world, NOON + minutes(number), 2, 0, of=definitions(*jobs, version=f"v{number}"))
+    world.memory.change(Change(HEARTBEATS.name, row, Update(set={"cursor": cursor})))
+    ticked(world, NOON + minutes(7), 2, of=definitions(*jobs, version="v6"))
+    assert sorted(world.accounted()) == all_slots(world, NOON + minutes(12))
+
+
 STEPS = st.lists(
     st.tuples(
         st.sampled_from(["all", "all", "some", "outage", "killed", "fails", "old shards", "within"]),
