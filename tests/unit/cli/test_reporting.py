@@ -14,7 +14,7 @@ from functions.cli import listing
 from functions.cli import report as report_command
 from functions.cli import units as units_command
 from functions.cli.listing import Listed, Window, is_problem, list_units, open_units
-from functions.cli.pauses import pause
+from functions.cli.pauses import pause, resume
 from functions.cli.report import document, tell
 from functions.cli.reporting import NO_SCHEDULER, OTHER_DEFINITIONS, Report, report
 from functions.cli.retries import retry
@@ -313,13 +313,16 @@ def test_a_paused_slot_is_not_missed_before_the_tick_that_writes_it_and_is_unkno
     assert (reported(town).unknown, reported(town).ok) == (3, False)
 
 
-def test_the_clock_of_the_promise_stands_still_in_a_pause(town: Town) -> None:
+@pytest.mark.parametrize("until", [after(121), None], ids=["with an end", "until it is resumed"])
+def test_the_clock_of_the_promise_stands_still_in_a_pause(town: Town, until: datetime | None) -> None:
     """Neither meanwhile nor after it is a unit late that the pause held back."""
     town.tick(after(0))
-    pause(town.stage, [town.jobs["charge"]], until=after(121), reason=None)
+    pause(town.stage, [town.jobs["charge"]], until=until, reason=None)
     town.due(at=after(0), sends=1, suffix="~manual", origin="manual", run_at=after(1))
     town.minutes(after(1), after(120), watched=True)
     assert (reported(town, 0).not_done, reported(town, 0).asked) == ((), 1)
+    town.clock.set(after(121))
+    resume(town.stage, [town.jobs["charge"]])
     town.minutes(after(121), after(122))
     got = reported(town, 0)
     assert (got.not_done, got.late, got.ok) == ((), (), True)
@@ -388,7 +391,8 @@ def test_what_failed_before_its_job_was_deleted_is_not_done(town: Town) -> None:
     town.deploy(a_charge(name="other"))
     vars(town.stage)["definitions"] = town.definitions
     town.minutes(after(3), after(4))
-    assert listed(town)[unit(1)].state.state is State.FAILED
+    town.clock.step(3 * 3600)  # the minute in which it was due is not looked at any more
+    assert listed(town, last=300)[unit(1)].state.state is State.FAILED
     got = reported(town)
     assert [line.listed.unit_id for line in got.not_done] == [unit(1)]
     assert got.states[State.SUCCEEDED] > 0
