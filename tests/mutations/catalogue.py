@@ -404,7 +404,7 @@ MUTATIONS = (
             ),
         ),
         tests=(
-            "tests/scenarios/test_worker_overlap.py::test_a_free_lock_goes_to_the_unit_that_waits_and_not_to_the_one_that_comes_by",
+            "tests/scenarios/test_worker_queue.py::test_a_free_lock_goes_to_the_unit_that_waits_and_not_to_the_one_that_comes_by",
         ),
     ),
     Mutation(
@@ -418,7 +418,7 @@ MUTATIONS = (
             ),
         ),
         tests=(
-            "tests/scenarios/test_worker_overlap.py::test_no_lock_is_kept_for_a_unit_that_could_not_start_and_no_run_ended_for_it[paused-queue]",
+            "tests/scenarios/test_worker_queue.py::test_no_lock_is_kept_for_a_unit_that_could_not_start_and_no_run_ended_for_it[paused-queue]",
         ),
     ),
     Mutation(
