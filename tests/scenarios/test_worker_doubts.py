@@ -1,0 +1,230 @@
+"""Effects of which nobody knows, and that may not be done twice: the receiver or a person is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from functions.records.entries import Outcome, Verdict
+from functions.sdk import NotApplied, Run
+from tests.support.worlds import CHARGE, Crash, World, a_charge
+
+
+def doubtful(find: Callable[[str], Any] | None = None, **fields: Any) -> World:
+    """A receiver without keys, and a first call whose answer is lost after it was applied."""
+    world = World(a_charge(**fields))
+    world.receiver.honours_keys = False
+
+    def call(*, idempotency_key: str) -> dict[str, Any]:
+        answer = world.receiver.charge(idempotency_key=idempotency_key)
+        if len(world.receiver.calls) == 1:
+            raise TimeoutError
+        return answer
+
+    @world.job
+    def charge(run: Run):
+        return run.effect("charge", call, repeatable=False, find=find)
+
+    world.due()
+    return world
+
+
+def test_an_effect_in_doubt_that_may_not_be_repeated_waits_for_a_person() -> None:
+    world = doubtful()
+    world.settle()
+
+    journal = world.journal()
+    [hold] = journal.holds
+    assert (hold.effect, hold.key) == ("charge", world.receiver.calls[0])
+    assert hold.effect_owner == journal.attempts[0].owner
+    assert hold.called_at == journal.attempts[0].started
+    assert len(journal.attempts) == 1, "the attempt that found it wrote nothing but the hold"
+    assert len(world.receiver.calls) == 1
+    assert world.lease() is None
+    assert world.queue.messages == {}
+    world.send(CHARGE)
+    world.settle()
+    assert world.journal() == journal, "while it is on hold, a message changes nothing"
+
+
+def test_happened_is_recorded_as_done_and_the_unit_goes_on() -> None:
+    world = doubtful()
+    world.settle()
+    world.review(Verdict.HAPPENED, hold=0)
+    world.send(CHARGE)
+    world.settle()
+
+    completion = world.journal().completion
+    assert completion is not None
+    assert completion.outcome is Outcome.SUCCEEDED
+    assert completion.summary is None, "nobody knows what the receiver answered"
+    assert len(world.receiver.calls) == 1
+    assert [review.verdict for review in completion.reviews] == [Verdict.HAPPENED]
+
+
+def test_did_not_happen_allows_one_more_call_and_not_a_second() -> None:
+    """The second call is cut off too: the word was for the first one's owner, so a person is asked again."""
+    world = doubtful(attempts=5)
+    world.settle()
+    world.review(Verdict.DID_NOT_HAPPEN, hold=0)
+    world.handlers.functions["charge"], original = _dying_in_its_call(world), world.handlers.functions["charge"]
+    world.send(CHARGE)
+    with pytest.raises(Crash):
+        world.deliver()
+    world.handlers.functions["charge"] = original
+    world.settle()
+
+    assert len(world.receiver.calls) == 2
+    assert len(world.journal().open_holds) == 1
+    world.send(CHARGE)
+    world.settle()
+    assert len(world.receiver.calls) == 2
+
+    world.review(Verdict.DID_NOT_HAPPEN, hold=_place_of_open_hold(world))
+    world.send(CHARGE)
+    world.settle()
+    assert len(world.receiver.calls) == 3
+    assert world.journal().completion is not None
+
+
+def test_abandon_ends_the_unit_as_failed_with_its_effect_unknown() -> None:
+    world = doubtful()
+    world.settle()
+    world.review(Verdict.ABANDON, hold=0)
+    world.send(CHARGE)
+    world.settle()
+
+    completion = world.journal().completion
+    assert completion is not None
+    assert (completion.outcome, completion.reason) == (Outcome.FAILED, "abandoned")
+    assert [(effect.label, effect.state) for effect in completion.effects] == [("charge", "unknown")]
+    assert len(world.receiver.calls) == 1
+
+
+def test_a_word_about_one_effect_says_nothing_about_another_that_the_same_attempt_left() -> None:
+    world = World()
+    world.receiver.honours_keys = False
+
+    def cut_off(*, idempotency_key: str) -> None:
+        world.receiver.charge(idempotency_key=idempotency_key)
+        raise TimeoutError
+
+    @world.job
+    def charge(run: Run):
+        errors = 0
+        for name in ("first", "second"):
+            try:
+                run.effect(name, cut_off if run.attempt == 1 else world.receiver.charge, repeatable=False)
+            except TimeoutError:
+                errors += 1
+        if errors:
+            raise RuntimeError
+
+    world.due()
+    world.settle()
+    assert [hold.effect for hold in world.journal().open_holds] == ["first"]
+    world.review(Verdict.DID_NOT_HAPPEN, hold=0)
+    world.send(CHARGE)
+    world.settle()
+
+    assert [hold.effect for hold in world.journal().open_holds] == ["second"]
+    assert len(world.receiver.calls) == 3, "the first effect once more, and the second one not"
+
+
+@pytest.mark.parametrize("does", ["wraps", "swallows", "groups"])
+def test_a_job_that_catches_what_it_is_told_still_waits_for_the_person(does: str) -> None:
+    world = doubtful()
+    inner = world.handlers.functions["charge"]
+
+    @world.job
+    def charge(run: Run):
+        try:
+            return inner(run)
+        except BaseException as error:  # what a careless job does
+            if does == "wraps" or run.attempt == 1:
+                raise ValueError("wrapped") from error
+            if does == "groups":  # as asyncio.TaskGroup does
+                raise BaseExceptionGroup("tasks", [error]) from None
+            return {"fine": True}
+
+    world.settle()
+
+    assert len(world.journal().open_holds) == 1
+    assert world.journal().completion is None
+
+
+def test_the_receiver_is_asked_first_and_what_it_knows_is_the_result() -> None:
+    asked: list[str] = []
+
+    def find(key: str) -> dict[str, Any]:
+        asked.append(key)
+        return {"charged": 12}
+
+    world = doubtful(find)
+    world.settle()
+
+    completion = world.journal().completion
+    assert completion is not None
+    assert completion.summary == '{"charged": 12}'
+    assert asked == world.receiver.calls, "asked once, by the key that was sent"
+
+
+def test_a_receiver_that_knows_of_nothing_is_called_again() -> None:
+    world = doubtful(lambda _: None)
+    world.settle()
+
+    assert len(world.receiver.calls) == 2
+    assert world.journal().holds == ()
+    assert world.journal().completion is not None
+
+
+def test_a_receiver_that_cannot_tell_leaves_it_to_a_person() -> None:
+    def find(key: str) -> None:
+        raise ConnectionError(key)
+
+    world = doubtful(find)
+    world.settle()
+
+    assert len(world.receiver.calls) == 1
+    assert len(world.journal().open_holds) == 1
+
+
+def test_a_call_that_certainly_had_no_effect_is_made_again_by_the_next_attempt_without_asking() -> None:
+    world = World()
+    world.receiver.honours_keys = False
+
+    def call(*, idempotency_key: str) -> dict[str, Any]:
+        if not world.receiver.calls:
+            world.receiver.calls.append("refused")
+            raise NotApplied("the receiver said no")
+        return world.receiver.charge(idempotency_key=idempotency_key)
+
+    @world.job
+    def charge(run: Run):
+        return run.effect("charge", call, repeatable=False)
+
+    world.due()
+    world.deliver()
+    assert world.effects() == []
+    assert [attempt.error for attempt in world.journal().attempts] == ["NotApplied: the receiver said no"]
+
+    world.settle()
+    assert len(world.receiver.applied) == 1
+    assert world.journal().holds == ()
+    assert world.journal().completion is not None
+
+
+def _dying_in_its_call(world: World) -> Callable[[Run], Any]:
+    def call(*, idempotency_key: str) -> None:
+        world.receiver.charge(idempotency_key=idempotency_key)
+        raise Crash
+
+    return lambda run: run.effect("charge", call, repeatable=False)
+
+
+def _place_of_open_hold(world: World) -> int:
+    journal = world.journal()
+    [open_hold] = journal.open_holds
+    return journal.holds.index(open_hold)
