@@ -26,6 +26,7 @@ COLOURS = {State.SUCCEEDED: "green", State.FAILED: "red", State.ON_HOLD: "red", 
 _DAY = timedelta(days=1)
 _AHEAD = timedelta(minutes=15)
 _GAP, _WHY = 2, 14
+_MOST_TOLD = 1_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,7 +135,7 @@ def when(listed: Listed, zone: tzinfo) -> str:
 def _tell(stage: Stage, found: list[Listed], jobs: Mapping[str, Job]) -> None:
     click.echo(where(stage))
     lines = table("UNIT", "STATE", "LOCAL", "TRIES", "INCIDENT", "WHY", wrap=("UNIT", "WHY"))
-    for listed in found:
+    for listed in found[-_MOST_TOLD:]:
         state = listed.state.state
         tries = len(listed.records.journal.all_attempts)
         lines.add_row(
@@ -148,6 +149,8 @@ def _tell(stage: Stage, found: list[Listed], jobs: Mapping[str, Job]) -> None:
     unit, *others, why = lines.columns
     # An id is copied into the next command: where there is room, it stays whole and the reason gives way.
     unit.no_wrap = sum(map(_width, (unit, *others))) + min(_WHY, _width(why)) <= console().width
+    if len(found) > _MOST_TOLD:
+        click.echo(f"the last {_MOST_TOLD}: --json lists all, a shorter time or --problems fewer")
     if found:
         console().print(lines)
     click.echo(counted(len(found), "unit"))

@@ -93,7 +93,10 @@ def test_pause_and_resume_from_the_command_line(run: Run) -> None:
     now = datetime.now(UTC)
     paused = {name for name, control in controls().items() if control.paused_at(now)}
     assert paused == {"charge", "regions"}
-    assert controls()["charge"].by is not None
+    stands = controls()["charge"]
+    assert (stands.reason, stands.by is None) == ("Aurora upgrade", False)
+    assert stands.until is not None
+    assert abs(stands.until - now - timedelta(hours=2)) < timedelta(minutes=1)
 
     refused = run("trigger", "charge")
     assert (refused.code, "is paused (Aurora upgrade)" in refused.err) == (1, True)

@@ -213,6 +213,21 @@ def test_a_list_is_told_within_a_hundred_columns(town: Town, capsys: pytest.Capt
     assert f"{len(found)} units" in out
 
 
+def test_of_a_long_list_the_last_are_told_and_that_there_are_more(
+    town: Town, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    town.minutes(after(0), after(5))
+    found = [one for one in listed(town).values() if one.finished]
+    monkeypatch.setattr(units_command, "_MOST_TOLD", 3)
+    units_command._tell(town.stage, found, town.jobs)
+    out = capsys.readouterr().out
+    assert [minute for minute in range(1, 6) if unit(minute) in out] == [3, 4, 5]
+    assert "the last 3: --json lists all" in out
+    assert "5 units" in out
+    units_command._tell(town.stage, found[:3], town.jobs)
+    assert "the last" not in capsys.readouterr().out
+
+
 def test_an_id_is_not_broken_where_it_can_be_helped(town: Town, capsys: pytest.CaptureFixture[str]) -> None:
     """It is copied into the next command."""
     working(town, {1: lambda _: give_up_at_length()})
