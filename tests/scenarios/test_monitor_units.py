@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import pytest
 
 from functions.records.controls import Control, Pause
-from functions.records.database import Change, Database, Item, Key, Update, Write
-from functions.records.entries import Duplicate, Outcome, Review, Stale, Verdict
+from functions.records.database import Change, Database, Write
+from functions.records.entries import Duplicate, Review, Verdict
 from functions.records.leases import Lease, LeftTo
-from functions.records.tables import INVENTORY
 from functions.schedules.definitions import BadDefinition
 from tests.support.databases import Passing
 from tests.support.jobs import a_job
-from tests.support.watching import NOON, World, at, unit
-
-HOURLY = a_job("0 * * * *", name="hourly", complete_within_s=1_800)
-T = unit("hourly", "12:00")
-
-
-def world_with_unit(**fields: object) -> World:
-    world = World(a_job("0 * * * *", name="hourly", **({"complete_within_s": 1_800} | fields)))
-    world.look("12:00")
-    return world
+from tests.support.watching import HOURLY, NOON, T, World, at, unit, world_with_unit
 
 
 class Refusing(Passing):
@@ -37,20 +26,6 @@ class Refusing(Passing):
     def writing(self, write: Write) -> None:
         if isinstance(write, Change) and str(write.key.get("condition", "")).startswith(self._reason):
             raise ConnectionError("the table is out of reach")
-
-
-class Unreadable(Passing):
-    """One item that cannot be read, alone or among others."""
-
-    def __init__(self, inner: Database, table: str, key: str) -> None:
-        super().__init__(inner)
-        self._table = table
-        self._key = key
-
-    def get_many(self, keys: Mapping[str, Sequence[Key]]) -> dict[str, list[Item]]:
-        if any(self._key in key.values() for key in keys.get(self._table, ())):
-            raise ConnectionError("the item is out of reach")
-        return super().get_many(keys)
 
 
 # --- silence for healthy work -----------------------------------------------------------------------------------------
@@ -87,30 +62,6 @@ def test_d09_duplicates_that_are_absorbed_are_told_to_nobody(when: str):
         world.stores.completions.end(other, entry, unit_id=T, ttl=4_000_000_000, now=at("12:01:30"))
     world.look_each_minute("12:02", "12:09")
     assert world.receiver.got == []
-
-
-LOST = "an attempt was lost by 2026-11-29T12:01:21Z"
-
-
-@pytest.mark.parametrize("seen_first", ["12:01:25", "12:01:35", "12:02:00"])
-def test_c01_a_zombie_that_comes_back_after_the_take_over_adds_nothing_to_the_one_loss(seen_first: str):
-    """C01: what the late holder brings is kept as stale: no further incident, and none the less for it.
-
-    The loss stands in the journal and in the heir's lease until that ends, and then in the completion.
-    """
-    world = world_with_unit()
-    world.take(T, "12:00:05", owner="zombie")
-    heir = world.take(T, "12:01:20", owner="heir")
-    world.record_lost(heir, "12:01:21")
-    if seen_first == "12:01:25":
-        world.look(seen_first)
-    world.stores.completions.stale(T, Stale(owner="zombie", brought="succeeded", at=at("12:01:30")), 4_000_000_000)
-    if seen_first == "12:01:35":
-        world.look(seen_first)
-    world.end(heir, "12:01:40")
-    world.look_each_minute("12:02", "12:20")
-    assert world.receiver.got == [("open", "worker_lost", T), ("resolved", "worker_lost", T)]
-    assert world.receiver.incidents[0].detail == LOST
 
 
 def test_a_unit_that_waits_behind_the_live_lease_of_another_has_not_failed_to_start():
@@ -304,172 +255,6 @@ def test_f09_a_job_that_never_ran_at_all_is_told():
     assert world.receiver.opened == [("not_started", T)]
 
 
-# --- lost workers -----------------------------------------------------------------------------------------------------
-
-
-def test_a_lease_that_ran_out_is_told_beyond_the_skew_and_over_when_the_unit_ends():
-    world = world_with_unit(severity="page")
-    world.take(T, "12:00:05", owner="dead")
-    world.look("12:01:10")
-    assert world.receiver.got == []
-    world.look("12:01:11")
-    assert world.receiver.got == [("open", "worker_lost", T)]
-    heir = world.take(T, "12:01:15", owner="heir")
-    world.record_lost(heir, "12:01:16")
-    world.look("12:01:20")
-    world.end(heir, "12:01:30")
-    world.look_each_minute("12:02", "12:50")
-    assert world.receiver.got == [("open", "worker_lost", T), ("resolved", "worker_lost", T)]
-    assert world.receiver.severity("worker_lost") == "page"
-
-
-def test_a_loss_that_was_healed_between_two_passes_is_told_as_a_ticket():
-    world = world_with_unit(severity="page")
-    world.take(T, "12:00:05", owner="dead")
-    heir = world.take(T, "12:01:15", owner="heir")
-    world.record_lost(heir, "12:01:16")
-    world.end(heir, "12:01:30")
-    world.look_each_minute("12:02", "12:50")
-    assert world.receiver.got == [("open", "worker_lost", T), ("resolved", "worker_lost", T)]
-    assert world.receiver.severity("worker_lost") == "ticket"
-
-
-def test_i09_a_dead_holder_that_only_the_lease_names_yet_is_told():
-    """The successor took the lease and was killed before it wrote anything down; its own lease is alive."""
-    world = world_with_unit()
-    world.take(T, "12:00:05", owner="dead")
-    world.take(T, "12:01:15", owner="heir", seconds=900)
-    world.look("12:02")
-    assert world.receiver.opened == [("worker_lost", T)]
-
-
-def test_two_losses_of_one_unit_are_one_incident_ever():
-    world = world_with_unit()
-    world.take(T, "12:00:05", owner="dead-1")
-    second = world.take(T, "12:01:15", owner="dead-2")
-    world.record_lost(second, "12:01:16")
-    world.look_each_minute("12:02", "12:04")
-    third = world.take(T, "12:04:15", owner="third")
-    world.record_lost(third, "12:04:16")
-    world.end(third, "12:04:30")
-    world.look_each_minute("12:05", "12:20")
-    assert world.receiver.got == [("open", "worker_lost", T), ("resolved", "worker_lost", T)]
-
-
-def test_the_death_of_another_unit_under_the_same_lock_is_not_this_ones():
-    world = World(HOURLY)
-    other = world.row(HOURLY, at("11:59"), at("11:59"), unit_id="hourly@key:big", origin="manual")
-    world.take(other, "11:59:10", owner="dead")
-    world.look("12:00")
-    heir = world.take(T, "12:00:20", owner="heir", seconds=300)
-    assert heir.lost[0].unit_id == other
-    world.look("12:00:30")
-    assert ("worker_lost", T) not in world.receiver.opened
-
-
-def test_a_holder_that_ended_late_but_itself_was_never_lost():
-    """Its lease had run out, nobody took it, and its ending went through."""
-    world = world_with_unit()
-    lease = world.take(T, "12:00:05")
-    world.end(lease, "12:01:30")
-    world.look_each_minute("12:02", "12:10")
-    assert world.receiver.got == []
-
-
-def test_a_ticket_for_a_loss_that_was_taken_over_does_not_hide_a_broken_promise_that_pages():
-    world = world_with_unit(severity="page")
-    world.take(T, "12:00:05", owner="dead")
-    heir = world.take(T, "12:01:15", owner="heir", seconds=7_200)
-    world.record_lost(heir, "12:01:16")
-    world.look_each_minute("12:02", "12:40")
-    assert world.receiver.opened == [("worker_lost", T), ("not_complete", T)]
-    assert (world.receiver.severity("worker_lost"), world.receiver.severity("not_complete")) == ("ticket", "page")
-
-
-def test_one_dead_worker_that_nobody_replaces_is_one_incident_also_beyond_the_promise():
-    world = world_with_unit()
-    world.take(T, "12:00:05", owner="dead")
-    world.look_each_minute("12:01", "12:59")
-    assert world.receiver.opened == [("worker_lost", T)]
-
-
-# --- failures and questions -------------------------------------------------------------------------------------------
-
-
-def fail(world: World, unit_id: str, start: str, end: str) -> None:
-    world.end(world.take(unit_id, start), end, Outcome.FAILED, "BillingError: no route")
-
-
-def test_f01_a_unit_that_failed_for_good_is_told_once_with_its_error():
-    world = world_with_unit()
-    world.error(world.take(T, "12:00:05"), "12:00:10")
-    fail(world, T, "12:01:05", "12:01:10")
-    world.look_each_minute("12:02", "12:50")
-    assert world.receiver.got == [("open", "failed", T)]
-    assert "after 2 attempts: BillingError: no route" in str(world.receiver.incidents[0].detail)
-
-
-def test_a_failure_is_over_when_a_later_unit_of_the_job_succeeds():
-    world = world_with_unit()
-    fail(world, T, "12:00:05", "12:00:10")
-    world.look_each_minute("12:01", "12:59")
-    assert world.receiver.resolved == []
-    world.work(unit("hourly", "13:00"), "13:00:01", "13:00:05")
-    world.look_each_minute("13:01", "13:10")
-    assert world.receiver.got == [("open", "failed", T), ("resolved", "failed", T)]
-
-
-def test_a_failure_is_over_when_its_retry_succeeds():
-    world = world_with_unit()
-    fail(world, T, "12:00:05", "12:00:10")
-    world.look("12:01")
-    retry = world.row(HOURLY, NOON, at("12:02"), unit_id=f"{T}~again-1", origin="manual")
-    world.work(retry, "12:02:10", "12:02:20")
-    world.look("12:03")
-    assert world.receiver.got == [("open", "failed", T), ("resolved", "failed", T)]
-
-
-def test_a_failure_is_not_over_by_another_partition_or_a_drill_or_an_earlier_success():
-    job = a_job("0 * * * *", name="hourly", complete_within_s=1_800, partitions=("eu", "us"))
-    world = World(job)
-    world.look("12:00")
-    eu, us = unit("hourly/eu", "12:00"), unit("hourly/us", "12:00")
-    earlier = world.row(job, NOON, NOON, "eu", unit_id="hourly/eu@2026-11-29T12:00:00Z~manual", origin="manual")
-    world.work(earlier, "12:00:01", "12:00:02")
-    fail(world, eu, "12:00:05", "12:00:10")
-    world.work(us, "12:00:15", "12:00:20")
-    drill = world.row(job, at("12:01"), at("12:01"), "eu", unit_id="hourly/eu@2026-11-29T12:01:00Z~drill")
-    world.work(drill, "12:01:05", "12:01:10")
-    world.look_each_minute("12:01", "12:20")
-    assert world.receiver.got == [("open", "failed", eu)]
-
-
-def test_an_open_question_is_told_at_once_and_over_when_a_person_answers():
-    world = world_with_unit()
-    lease = world.take(T, "12:00:05", owner="a")
-    world.hold(lease, "12:00:10")
-    world.look_each_minute("12:01", "12:50")
-    assert world.receiver.got == [("open", "needs_decision", T)]
-    answer = Review(number=1, verdict=Verdict.HAPPENED, by="ann", at=at("12:50"), hold="a", effect="charge")
-    world.stores.completions.review(T, answer, 4_000_000_000)
-    world.work(T, "12:50:10", "12:50:20")
-    world.look_each_minute("12:51", "12:58")
-    assert world.receiver.got == [("open", "needs_decision", T), ("resolved", "needs_decision", T)]
-
-
-def test_a_second_question_of_a_unit_is_told_again():
-    world = world_with_unit()
-    world.hold(world.take(T, "12:00:05", owner="a"), "12:00:10")
-    world.look("12:01")
-    answer = Review(number=1, verdict=Verdict.HAPPENED, by="ann", at=at("12:02"), hold="a", effect="charge")
-    world.stores.completions.review(T, answer, 4_000_000_000)
-    world.look("12:02")
-    world.hold(world.take(T, "12:02:05", owner="b"), "12:02:10", effect="refund")
-    world.look("12:03")
-    assert [state for state, _, _ in world.receiver.got] == ["open", "resolved", "open"]
-    assert len({incident.incident_id for incident in world.receiver.incidents}) == 2
-
-
 # --- explicit units, definitions --------------------------------------------------------------------------------------
 
 
@@ -531,83 +316,3 @@ def test_a_bad_definition_is_over_when_it_is_good_again():
     world.definitions = replace(world.definitions, bad=())
     world.look("12:00")
     assert world.receiver.got == [("open", "bad_definition", "other"), ("resolved", "bad_definition", "other")]
-
-
-# --- bad rows, failing reads ------------------------------------------------------------------------------------------
-
-
-def spoil(world: World, unit_id: str) -> None:
-    world.memory.change(Change(INVENTORY.name, {"unit_id": unit_id}, Update(remove=("lock",))))
-
-
-def test_i11_a_row_that_cannot_be_read_is_told_and_stops_no_other():
-    world = World(HOURLY, a_job("0 * * * *", name="other", complete_within_s=1_800))
-    world.look("11:59:30")
-    spoil(world, T)
-    world.look_each_minute("12:00", "12:06")
-    assert world.receiver.opened == [("not_started", T), ("not_started", unit("other", "12:00"))]
-
-
-def test_i10_a_completion_that_cannot_be_read_is_not_taken_for_success():
-    world = world_with_unit()
-    world.work(T, "12:00:05", "12:00:20")
-    world.memory.change(
-        Change("completions", {"unit_id": T, "entry": "completion"}, Update(set={"outcome": "marvellous"}))
-    )
-    world.look_each_minute("12:01", "12:31")
-    assert world.receiver.opened == [("not_complete", T)]
-    assert "unreadable entries: completion" in str(world.receiver.incidents[0].detail)
-
-
-def test_i10_i11_a_unit_that_cannot_be_read_for_a_while_is_kept_and_stops_no_other():
-    """Its lease is out of reach for ten minutes, while the cursor passes it."""
-    world = World(HOURLY, a_job("0 * * * *", name="other", complete_within_s=1_800))
-    world.look("12:00")
-    for minute in range(1, 10):
-        report = world.look(f"12:{minute:02d}", database=Unreadable(world.memory, "leases", "hourly"))
-        assert report.unread == 1
-    assert world.receiver.opened == [("not_started", unit("other", "12:00"))]
-    world.look("12:10")
-    assert ("not_started", T) in world.receiver.opened
-
-
-def test_i08_nothing_opens_on_the_word_of_an_index_alone():
-    """The index still shows a unit as due whose completion stands in the journal."""
-    world = world_with_unit()
-    world.work(T, "12:00:05", "12:00:20")
-    assert T in set(world.stores.inventory.due_in(NOON))
-    world.look_each_minute("12:01", "12:59")
-    assert world.receiver.got == []
-
-
-class BetweenReads(Passing):
-    """Something happens after the first of two tables was read and before the other is, whichever comes first."""
-
-    def __init__(self, inner: Database, tables: set[str], happens: Callable[[], object]) -> None:
-        super().__init__(inner)
-        self._tables = tables
-        self._seen: set[str] = set()
-        self._happens = happens
-
-    def reading(self, table: str) -> None:
-        if table in self._tables - self._seen:
-            self._seen.add(table)
-            if self._seen == self._tables:
-                self._happens()
-
-
-def test_i08_a_unit_that_is_done_while_the_monitor_reads_was_begun():
-    """Neither lease nor completion is seen where the journal is read first and the lease afterwards."""
-    world = world_with_unit()
-    between = BetweenReads(world.memory, {"leases", "completions"}, lambda: world.work(T, "12:06:00", "12:06:01"))
-    world.look_each_minute("12:01", "12:05")
-    world.look("12:06", database=between)
-    assert world.receiver.got == []
-
-
-def test_i10_an_incident_of_a_unit_that_cannot_be_read_stays_open():
-    world = world_with_unit()
-    world.look_each_minute("12:01", "12:06")
-    for minute in range(7, 12):
-        world.look(f"12:{minute:02d}", database=Unreadable(world.memory, "leases", "hourly"))
-    assert world.receiver.got == [("open", "not_started", T)]

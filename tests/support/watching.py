@@ -24,6 +24,7 @@ from functions.records.shards import lay_out, read_schedulers
 from functions.records.stores import Stores
 from functions.schedules import slots
 from functions.schedules.definitions import BadDefinition, Definitions, Job, Pool, for_shard
+from tests.support.jobs import a_job
 
 SKEW = timedelta(seconds=5)
 NOON = datetime(2026, 11, 29, 12, 0, tzinfo=UTC)
@@ -222,3 +223,13 @@ class World:
         while now <= at(last):
             self.look(f"{now:%H:%M:%S}")
             now += timedelta(minutes=1)
+
+
+HOURLY = a_job("0 * * * *", name="hourly", complete_within_s=1_800)
+T = unit("hourly", "12:00")
+
+
+def world_with_unit(**fields: object) -> World:
+    world = World(a_job("0 * * * *", name="hourly", **({"complete_within_s": 1_800} | fields)))
+    world.look("12:00")
+    return world
