@@ -198,11 +198,12 @@ def differences(change: Change, choices: tuple[tuple[str, str], ...], rng: rando
 
 
 def found_by_slots(text: str, change: Change, gap: str, fold: str, rng: random.Random) -> Found:
-    """In two windows that meet anywhere."""
+    """In two windows that meet anywhere, as often as not within two hours of the change."""
 
     job = a_job(text, timezone=change.zone, dst_gap=gap, dst_fold=fold)
     low, high = change.instant - AROUND, change.instant + AROUND
-    cut = low + timedelta(seconds=rng.randrange(2 * 26 * 3600))
+    near = 2 * 3600 if rng.random() < 0.5 else 26 * 3600
+    cut = change.instant + timedelta(seconds=rng.randrange(-near, near))
     windows = (between(job, low, cut), between(job, cut, high))
     return [(slot.instant, slot.state, slot.reason) for window in windows for slot in window]
 
