@@ -69,7 +69,7 @@ def command(
     if not dry_run:
         ask(stage, yes=yes)
         controls = pause(stage, jobs, until=end, reason=reason)
-    quiet = _wait(stage, jobs) if wait and not dry_run else None
+    quiet = _is_quiet(stage, jobs) if wait and not dry_run else None
     if as_json:
         emit_json(document(found, controls, end, quiet=quiet, dry_run=dry_run))
     raise SystemExit(1 if quiet is False else 0)
@@ -159,6 +159,15 @@ def _standing(control: Control | None) -> str:
         return ""
     since = f" since {control.since:%d %b %H:%M} UTC" if control.since else ""
     return f"paused{since}{f': {plain(control.reason)}' if control.reason else ''}"
+
+
+def _is_quiet(stage: Stage, jobs: Sequence[Job]) -> bool:
+    """False also where somebody does not wait for it: the pause stands."""
+    try:
+        return _wait(stage, jobs)
+    except KeyboardInterrupt:
+        click.echo("no longer waited for: the jobs are paused, and what is running goes on", err=True)
+        return False
 
 
 def _wait(stage: Stage, jobs: Sequence[Job]) -> bool:

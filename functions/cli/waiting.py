@@ -22,9 +22,22 @@ _LOOK_EVERY_S = 0.5
 
 
 def wait_for(stage: Stage, job: Job, requested: Sequence[Requested]) -> dict[str, UnitState]:
-    """Each unit's state once it has ended or needs a person, at the latest when it should have been complete."""
-    until = stage.clock.now() + timedelta(seconds=job.complete_within_s)
+    """Each unit's state once it has ended or needs a person, at the latest when it should have been complete.
+
+    Ctrl-C ends the waiting, and nothing else.
+    """
     seen: dict[str, UnitState] = {}
+    try:
+        _wait(stage, job, requested, seen)
+    except KeyboardInterrupt:
+        if len(seen) < len(requested):
+            raise
+        click.echo("no longer waited for: what was asked for goes on", err=True)
+    return seen
+
+
+def _wait(stage: Stage, job: Job, requested: Sequence[Requested], seen: dict[str, UnitState]) -> None:
+    until = stage.clock.now() + timedelta(seconds=job.complete_within_s)
     while True:
         for one in requested:
             unit_id = one.row.unit_id
@@ -34,8 +47,8 @@ def wait_for(stage: Stage, job: Job, requested: Sequence[Requested]) -> dict[str
                 click.echo(f"{unit_id}  {state.state}{f': {plain(state.reason)}' if state.reason else ''}", err=True)
             seen[unit_id] = state
         if all(state.state in STOPS_WAITING for state in seen.values()):
-            return seen
+            return
         if stage.clock.now() >= until:
             click.echo("not complete within its time: `splitshift show` tells more", err=True)
-            return seen
+            return
         stage.clock.sleep(_LOOK_EVERY_S)
