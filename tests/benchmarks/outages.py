@@ -15,13 +15,14 @@ import logging
 import os
 import sys
 import time
-from collections import Counter
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from functions.kit import aws
+from functions.kit.instants import to_text
 from functions.local.provision import create_tables
 from functions.records.dynamo import DynamoDatabase
 from functions.records.inventory import Row, from_item
@@ -34,7 +35,7 @@ from functions.schedules.slots import due_slots
 from tests.support import ministack
 from tests.support.isolation import isolate
 from tests.support.metering import Meter
-from tests.support.ticks import NOON, SKEW, accounted_by, definitions, job, minutes, unit_ids
+from tests.support.ticks import NOON, SKEW, definitions, job, minutes
 
 STOP_S = 45
 """A function of 60 s keeps 15 in reserve."""
@@ -141,7 +142,7 @@ def measure(outage: Outage, number: int) -> Measured:
     due = [row for row in new if row.state == "due"]
     return Measured(
         outage=outage,
-        missed=sum(len(list(due_slots(one, NOON + AHEAD, outage.back))) for one in outage.known),
+        missed=outage.jobs * sum(1 for _ in due_slots(outage.known[0], NOON + AHEAD, outage.back)),
         ticks=len(seconds),
         due=len(due),
         made_up=sum(row.origin == "catchup" for row in due),
@@ -180,25 +181,36 @@ def problems(outage: Outage, rows: Sequence[Row], cursor: datetime, last_tick: d
     """What is not as it should be, once the last tick has left the cursor there."""
     if cursor != last_tick + AHEAD:
         yield f"the cursor has not caught up: it stands at {cursor}"
+    slots = list(due_slots(outage.known[0], NOON, cursor))
+    by_job: dict[str, list[Row]] = {one.name: [] for one in outage.known}
+    for row in rows:
+        by_job[row.job].append(row)
     for one in outage.known:
-        yield from _problems_of(outage, one, [row for row in rows if row.job == one.name], cursor)
+        yield from _not_once(one, slots, by_job[one.name])
+        yield from _not_by_policy(outage, one, slots, by_job[one.name])
 
 
-def _problems_of(outage: Outage, one: Job, rows: list[Row], cursor: datetime) -> Iterator[str]:
-    slots = list(due_slots(one, NOON, cursor))
-    expected = Counter(unit_ids(one.name, slots))
-    found = Counter(unit_id for row in rows for unit_id in accounted_by(row, one))
-    for unit_id in sorted(found.keys() | expected.keys()):
-        if found[unit_id] != expected[unit_id]:
-            yield f"{unit_id} is accounted for {found[unit_id]} times instead of {expected[unit_id]}"
+def _not_once(one: Job, slots: list[datetime], rows: list[Row]) -> Iterator[str]:
+    times = [0] * len(slots)
+    for row in rows:
+        first, behind = bisect_left(slots, row.slot), bisect_right(slots, row.until or row.slot)
+        if slots[first : first + 1] != [row.slot]:
+            yield f"{row.unit_id} is no slot"
+        for place in range(first, behind):
+            times[place] += 1
+    for slot, found in zip(slots, times, strict=True):
+        if found != 1:
+            yield f"{one.name}@{to_text(slot)} is accounted for {found} times instead of 1"
+
+
+def _not_by_policy(outage: Outage, one: Job, slots: list[datetime], rows: list[Row]) -> Iterator[str]:
     late = [slot for slot in slots if NOON + AHEAD < slot < outage.back - LATE]
     wanted = late[-one.catchup.most :] if one.catchup.most else []
     ran = [row.slot for row in sorted(rows, key=lambda row: (row.run_at, row.slot)) if row.origin == "catchup"]
     if [slot for slot in ran if slot < outage.back - LATE] != wanted:  # others became late while ticks worked it off
         yield f"{one.name} makes up for {len(ran)} slots, and not for the {len(wanted)} newest, the oldest first"
     for row in rows:
-        told = row.reason or row.origin
-        if told not in {"schedule", "catchup", "catchup_skipped"} or (told != "schedule" and row.slot >= cursor):
+        if (told := row.reason or row.origin) not in {"schedule", "catchup", "catchup_skipped"}:
             yield f"{row.unit_id} is {told}"
 
 

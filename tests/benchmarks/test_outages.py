@@ -35,9 +35,10 @@ def test_what_the_scheduler_writes_is_as_it_should_be(policy: str, length: int, 
 def test_a_row_that_is_missing_or_stands_in_the_range_of_another_is_a_problem() -> None:
     rows = played(OUTAGE)
     ranged = next(row for row in rows if row.until is not None)
-    inside = replace(ranged, unit_id=ranged.unit_id.partition("@")[0] + "@2026-11-29T12:20:00Z", until=None)
+    inside = replace(ranged, slot=NOON + minutes(20), until=None)
     assert told(OUTAGE, [*rows, inside]) == ["job-00000@2026-11-29T12:20:00Z is accounted for 2 times instead of 1"]
     assert len(told(OUTAGE, [row for row in rows if row != ranged])) > 50
+    assert told(OUTAGE, [*rows, replace(inside, slot=NOON - minutes(1))]) == [f"{inside.unit_id} is no slot"]
     assert told(OUTAGE, [row for row in rows if row != rows[-1]]) == [
         f"{rows[-1].unit_id} is accounted for 0 times instead of 1"
     ]
