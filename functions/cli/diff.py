@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -33,6 +34,7 @@ from functions.records.unit_id import parse_unit_id
 from functions.records.units import UnitRecords, read_units
 from functions.schedules.definitions import Definitions, for_stage, load, parse
 from functions.schedules.model import Job
+from functions.schedules.rules import in_words
 
 _VALUE = 60
 
@@ -139,8 +141,8 @@ def _tell(seen: Difference, old: Definitions, new: Definitions, stage: Stage | N
 def _tell_changed(one: Changed, old: Job, new: Job) -> None:
     _line(f"~ {one.name}", "yellow")
     for field, (before, after) in sorted(one.fields.items()):
-        what = "    payload, pool, lock or spread" if field == ROW else f"    {field}"
-        console().print(f"{what}: {_short(before)} -> {_short(after)}")
+        what = "payload, pool, lock or spread" if field == ROW else field.removesuffix("_s")
+        console().print(f"    {what}: {_short(field, before)} -> {_short(field, after)}")
     if one.before != one.after or old.timezone != new.timezone:
         click.echo(f"    next before  {_shown(one.before, old)}")
         click.echo(f"    next after   {_shown(one.after, new)}")
@@ -158,8 +160,15 @@ def _texts(slots: Sequence[datetime]) -> list[str]:
     return [to_text(slot) for slot in slots]
 
 
-def _short(value: Any) -> str:
-    text = plain(str(_plain(value)))
+def _short(field: str, value: Any) -> str:
+    """As a job file has it: lengths of time in words, and the values of JSON."""
+    if value is None:
+        text = "none"
+    elif field.endswith("_s"):
+        text = in_words(value)
+    else:
+        value = _plain(value)
+        text = plain(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
     return text if len(text) <= _VALUE else f"{text[:_VALUE]}…"
 
 

@@ -48,8 +48,10 @@ def both_times(instant: datetime, zone: tzinfo) -> str:
 
 
 def day_and_time(instant: datetime | None, zone: tzinfo) -> str:
-    """`30 Nov 02:00` by the wall clock of a zone; nothing for no instant."""
-    return f"{instant.astimezone(zone):%d %b %H:%M}" if instant else ""
+    """`30 Nov 02:00` by the wall clock of a zone, with its seconds where there are any; nothing for no instant."""
+    if instant is None:
+        return ""
+    return instant.astimezone(zone).strftime("%d %b %H:%M:%S" if instant.second else "%d %b %H:%M")
 
 
 def where(stage: Stage) -> str:

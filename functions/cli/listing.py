@@ -133,11 +133,12 @@ def judged(stage: Stage, unit_ids: Collection[str]) -> Iterator[Listed]:
     incidents = {one.subject: one.incident_id for one in stage.stores.incidents.listed() if one.state == OPEN}
     controls = stage.stores.controls.read_many(sorted({parse_unit_id(unit_id).job for unit_id in unit_ids}))
     for records in with_ranges(stage, list(read_units(stage.stores, unit_ids, lock_of(stage)))):
+        control = controls.get(parse_unit_id(records.unit_id).job)
         yield Listed(
             records=records,
-            state=records.state(now, skew),
+            state=records.state(now, skew, control),
             incident=incidents.get(records.unit_id),
-            control=controls.get(parse_unit_id(records.unit_id).job),
+            control=control,
         )
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from functions.cli.chains import first_of, last_of
-from functions.cli.display import day_and_time, span
+from functions.cli.display import span
 from functions.cli.listing import (
     NEEDS_A_LOOK,
     Listed,
@@ -195,4 +195,4 @@ def _why_late(listed: Listed, completion: Completion, job: Job) -> str | None:
 
 
 def _clock(instant: datetime, job: Job | None) -> str:
-    return day_and_time(instant, zone_of(job)).rpartition(" ")[2]
+    return f"{instant.astimezone(zone_of(job)):%H:%M}"

@@ -74,14 +74,15 @@ class UnitPage:
 def page_of(stage: Stage, unit_id: str) -> UnitPage:
     """Read the unit, its ledger and its open incidents."""
     records = read_one(stage, unit_id)
-    state = records.state(stage.clock.now(), stage.stores.skew)
-    listed = stage.stores.incidents.listed()
     job = _job(stage, unit_id)
+    control = stage.stores.controls.read_many([job.name]).get(job.name) if job else None
+    state = records.state(stage.clock.now(), stage.stores.skew, control)
+    listed = stage.stores.incidents.listed()
     return UnitPage(
         records=records,
         state=state,
         job=job,
-        control=stage.stores.controls.read_many([job.name]).get(job.name) if job else None,
+        control=control,
         effects=tuple(_effects(stage, records, state)),
         incidents=tuple(found for found in listed if found.state == OPEN and found.subject == unit_id),
     )

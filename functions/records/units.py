@@ -58,10 +58,14 @@ class UnitRecords:
         ready = ready_at(self.run_at, reviews, needs_review=asked)
         return promised_by(ready, timedelta(seconds=within_s), control)
 
-    def state(self, now: datetime, skew: timedelta) -> UnitState:
+    def state(self, now: datetime, skew: timedelta, control: Control | None = None) -> UnitState:
+        """With its job's `control` a unit that waits for the end of a pause is told as that."""
         if self.bad_lease is not None and self.journal.completion is None:
             return UnitState(state=State.UNKNOWN, reason=str(self.bad_lease))
         found = state_of(self.row, self.journal, self.lease, now, skew)
+        if found == UnitState(state=State.WAITING) and control is not None and control.paused_at(now):
+            why = f": {control.reason}" if control.reason else ""
+            return UnitState(state=State.WAITING, reason=f"its job is paused{why}")
         if found == UnitState(state=State.WAITING) and self.left_to is not None and now <= self.left_to.until:
             mine = self.left_to.unit_id == self.unit_id
             whom = "it: it has waited longest" if mine else f"{self.left_to.unit_id}, which has waited longer"

@@ -199,6 +199,24 @@ def test_against_a_file_no_installation_is_asked(project: Path) -> None:
     assert max(map(len, told.stdout.splitlines())) <= 100
 
 
+def test_a_changed_field_is_told_as_a_job_file_has_it_and_slots_within_a_minute_with_their_seconds(
+    project: Path,
+) -> None:
+    more = 'seconds = "15,45"\nstart_deadline = "1h30m"\nenabled = false\n[jobs.other]'
+    (project / "functions" / "jobs" / "jobs.toml").write_text(
+        JOBS.format(schedule="0 2 * * *").replace("[jobs.other]", more)
+    )
+    arguments = ["--root", str(project), "--against", str(project / "deployed.json")]
+    told = CliRunner().invoke(command, arguments, obj=SettableClock(SLOT)).stdout
+    assert "enabled: true -> false" in told
+    assert "start_deadline: none -> 1h30m" in told
+    (project / "functions" / "jobs" / "jobs.toml").write_text(
+        JOBS.format(schedule="0 2 * * *").replace("[jobs.other]", 'seconds = "0,45"\n[jobs.other]')
+    )
+    told = CliRunner().invoke(command, arguments, obj=SettableClock(SLOT)).stdout
+    assert "next after   30 Nov 02:00, 30 Nov 02:00:45," in told
+
+
 def test_files_that_cannot_be_compiled_or_read_are_told_without_a_comparison(project: Path) -> None:
     arguments = ["--root", str(project), "--against"]
     (project / "garbage.json").write_text("{")

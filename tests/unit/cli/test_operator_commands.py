@@ -145,6 +145,9 @@ def test_a_paused_job_is_triggered_only_by_somebody_who_means_it(run: Run) -> No
     assert rows() == before
     assert run("trigger", "paused", "--yes").code == 0
     assert len(rows()) == len(before) + 1
+    waits = "its job is paused: Aurora upgrade"
+    assert [(one["state"], one["reason"]) for one in run("units", "paused", "--json").document] == [("waiting", waits)]
+    assert f"WAITING: {waits}" in run("show", "paused@last").out
 
 
 @pytest.mark.usefixtures("installed")
