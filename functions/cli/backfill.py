@@ -51,7 +51,7 @@ _ALWAYS = frozenset({Place.COMPLETED, Place.FAILED, Place.NEVER})
 @stage_options
 @json_option
 def command(job: str, *, dry_run: bool, yes: bool, as_json: bool, parallel: int | None, **options: Any) -> None:
-    """Run the slots of JOB that have not run: never written, suppressed, skipped or expired.
+    """Run the slots of JOB that have not run: never written, suppressed, skipped, expired or ended for a later one.
 
     What succeeded, is open or was cancelled is left alone, so the command can be repeated, and stopped with Ctrl-C:
     what is written runs on, and the same command goes on with the rest.  Times without an offset are in the job's zone.

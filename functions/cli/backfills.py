@@ -21,11 +21,12 @@ from functions.cli.retries import again, refuse_old, row_to_retry
 from functions.cli.stage import Stage
 from functions.cli.waiting import STOPS_WAITING
 from functions.records.inventory import Row
-from functions.records.states import State
+from functions.records.states import State, UnitState
 from functions.records.unit_id import UnitId, parse_unit_id
 from functions.records.units import UnitRecords, read_units
 from functions.schedules.model import Job
 from functions.schedules.slots import between
+from functions.worker.endings import CANCEL_RUNNING
 
 ORIGIN = "backfill"
 LOOK_EVERY_S = 1
@@ -43,7 +44,7 @@ class Place(StrEnum):
     OPEN = "open"  # a unit is there and has not ended: waited for
     FAILED = "failed"  # written again if asked for
     CANCELLED = "cancelled"  # a person's word: left alone
-    NEVER = "never"  # no row, or one that did not run: suppressed, skipped, expired
+    NEVER = "never"  # no row, or one that did not run: suppressed, skipped, expired, ended for a later slot
     UNCLEAR = "unclear"  # on hold, unapproved or unknown: a person first
 
 
@@ -142,10 +143,16 @@ def _standing(stage: Stage, job: Job, units: list[UnitId]) -> Iterator[Slot]:
     found = {records.unit_id: records for records in read_units(stage.stores, last.values(), lock_of(stage))}
     for unit in units:
         records = found.get(last.get(str(unit), ""))
-        place = Place.NEVER if records is None else _PLACES.get(records.state(now, skew).state, Place.OPEN)
+        place = Place.NEVER if records is None else _place(records.state(now, skew))
         row = None if records is None else records.row
         lock = row.lock if isinstance(row, Row) else job.lock_for(unit.partition, str(unit))
         yield Slot(unit=unit, records=records, place=place, lock=lock)
+
+
+def _place(state: UnitState) -> Place:
+    if state == UnitState(state=State.CANCELLED, reason=CANCEL_RUNNING):
+        return Place.NEVER  # by the job's `overlap`, and not by a person's word
+    return _PLACES.get(state.state, Place.OPEN)
 
 
 def write(stage: Stage, job: Job, slot: Slot) -> str | None:

@@ -19,7 +19,7 @@ from functions.schedules.model import Catchup
 from functions.sdk import GiveUp, Run
 from tests.support.operators import Town, a_minutely, after, nothing_is_written
 from tests.support.stages import ANN
-from tests.support.worlds import a_charge
+from tests.support.worlds import a_charge, beat
 
 FIRST, LAST = after(-9), after(0)
 TEN = [after(minute) for minute in range(-9, 1)]
@@ -139,6 +139,29 @@ def test_what_was_suppressed_skipped_or_expired_never_ran_and_runs_as_the_next_o
     assert runs == [after(-3), after(-2)]
     with nothing_is_written(town):
         assert backfilled(town, after=after(-3), until=after(-2)).written == []
+
+
+def test_what_a_later_slot_ended_by_the_jobs_own_rule_runs_again_and_repeats_no_effect() -> None:
+    """A scheduled unit comes while a backfilled one runs: no person said that it is not to run."""
+    town = Town(a_minutely(overlap="cancel_running"))
+    comes = True
+
+    @town.job
+    def charge(run: Run) -> None:
+        nonlocal comes
+        run.effect("charge", town.receiver.charge, repeatable=True)
+        if run.slot == after(-2) and comes:
+            comes = False
+            town.due(at=after(0), sends=1)
+            town.work()
+            beat(run)
+            run.progress(1)
+
+    first = backfilled(town, after=after(-2), until=after(-1))
+    assert list(first.ended.values()) == [State.CANCELLED, State.SUCCEEDED]
+    second = backfilled(town, after=after(-2), until=after(-1))
+    assert (second.written, second.ok) == (["charge@2026-11-29T05:58:00Z~again-1"], True)
+    assert (len(town.receiver.calls), town.receiver.most_often) == (3, 1)
 
 
 def test_slots_that_a_clock_change_suppresses_are_none() -> None:
