@@ -90,8 +90,9 @@ def command(
     """When would JOB run, or an expression?  Without either: the coming night of all jobs.
 
     WHEN is now, 12h (from now), 02:00 (the next), 2026-11-16, 2026-11-16T02:00 or 2026-11-16T01:00:00Z.  Times without
-    an offset are in the job's zone.  Without --until and --count: the next ten.  The coming night ends at 08:00 in each
-    job's zone; a job with more than 12 slots has one line in it, and all with --json.
+    an offset are in the job's zone.  Without --until and --count: the next ten.  The coming night ends at the next
+    08:00 that is six hours away or more, in each job's zone; a job with more than 12 slots has one line in it, and all
+    with --json.
 
     \b
     Examples:
@@ -220,6 +221,9 @@ def _document(job: Job, slot: Slot) -> dict[str, str | None]:
 def _tell_one(job: Job, slots: list[Slot]) -> None:
     for text in job.schedules:
         _tell_meaning(job, text)
+    for bound, instant in (("starts", job.starts), ("ends", job.ends)):
+        if instant is not None:
+            click.echo(f"  {bound}: {to_text(instant)}")
     table = _table("LOCAL", "UTC", "STATE", *(["STARTS"] if _spread_shown(job) else []))
     for slot in slots:
         starts = [_start(job, slot)] if _spread_shown(job) else []
@@ -255,7 +259,7 @@ def _tell_meaning(job: Job, text: str) -> None:
         told["clock changes"] = over_clock_changes(expression, job.dst_gap, job.dst_fold)
     for what, said in told.items():
         if said:
-            console().print(f"  {what}: {said}")
+            console().print(f"  {what}: {said}", soft_wrap=True)
 
 
 def _local(job: Job, slot: Slot) -> str:

@@ -124,7 +124,7 @@ def known_owner(stage: Stage, name: str) -> None:
 
 
 def when(listed: Listed, zone: tzinfo) -> str:
-    """`30 Nov 02:00`, its slot, and beside it when it may start where that is another minute: `due 02:41`."""
+    """`30 Nov 02:00`, its slot, and beside it when it may start where that is another time: `due 02:41`."""
     slot, due = (day_and_time(instant, zone) for instant in (listed.slot, listed.records.run_at))
     if not due or due == slot:
         return slot

@@ -143,6 +143,20 @@ def test_it_is_said_from_when_a_rate_counts(project: Project, starts: str, said:
     assert "counted from" not in preview(project, "tokyo").stdout
 
 
+def test_the_bounds_of_a_job_are_said_so_that_a_short_list_is_no_riddle(project: Project) -> None:
+    bounds = "starts = 2026-11-29T17:30:00Z\nends = 2026-11-29T20:00:00+01:00"
+    project.write(JOBS + f'\n[jobs.bounded]\nschedule = ["@hourly", "30 * * * *"]\n{bounds}\n')
+    told = preview(project, "bounded").stdout
+    assert told.count("  starts: 2026-11-29T17:30:00Z\n  ends: 2026-11-29T19:00:00Z\n") == 1
+    assert told.endswith("4 slots\n")
+    assert "starts:" not in preview(project, "tokyo").stdout
+
+
+def test_the_values_of_a_field_stay_on_one_line(project: Project) -> None:
+    [said] = [line for line in preview(project, "--schedule", "*/2 * * * *").stdout.splitlines() if "values:" in line]
+    assert said.endswith("month every · weekday every")
+
+
 def test_seconds_of_an_expression_are_slots_and_words(project: Project) -> None:
     result = preview(project, "--schedule", "*/5 * * * *", "--seconds", "0,30", "--count", "3")
     assert "at second 0 and 30 of the minute" in result.output
