@@ -14,9 +14,10 @@ from functions.records.completions import Completions, Ended
 from functions.records.database import Change, Condition, ConditionRefusedError, Equals, Present, Update
 from functions.records.effects import EffectRecord
 from functions.records.entries import Ending
-from functions.records.leases import Lease
+from functions.records.leases import Lease, LeftTo
 from functions.records.tables import LEASES
 from functions.scheduler.tick import Scheduler
+from functions.schedules.model import Job
 from functions.sdk.ledger import LedgerLayer
 from functions.worker.endings import Acknowledge, Endings, Reply, Unit
 from functions.worker.execution import Ran
@@ -38,9 +39,9 @@ def _free_or_not(unit_id: str, now: datetime) -> Condition:
     return _anybody
 
 
-def _dead_forgotten(self: Any, dead: Lease | None = None) -> Update:
+def _dead_forgotten(self: Any, *, dead: Lease | None = None, waiting: LeftTo | None = None) -> Update:
     del dead
-    return _update(self)
+    return _update(self, waiting=waiting)
 
 
 _update = leases._Claim.update
@@ -49,10 +50,12 @@ _update = leases._Claim.update
 # --- endings ----------------------------------------------------------------------------------------------------------
 
 
-def _completed_first(self: Any, unit: Unit, number: int, context: Any, extend_messages: Callable[[], None]) -> Reply:
+def _completed_first(  # noqa: PLR0917 - as it is called
+    self: Any, unit: Unit, job: Job, number: int, context: Any, extend_messages: Callable[[], None]
+) -> Reply:
     ran = Ran(ending=Ending.SUCCEEDED)
     reply = self._endings.succeeded(unit, ran, self._clock.now())
-    self._attempt(unit, number, context, extend_messages)
+    self._attempt(unit, job, number, context, extend_messages)
     return reply
 
 
@@ -65,9 +68,9 @@ def _in_two_writes(self: Completions, lease: Lease, entry: Any, *, unit_id: str,
     return Ended.WRITTEN
 
 
-def _as_it_stands(found: Any, record: EffectRecord) -> EffectRecord:
+def _as_it_stands(item: Any, record: EffectRecord) -> EffectRecord:
     del record
-    return effects.from_item(found)
+    return effects.from_item(item)
 
 
 def _stale_and_done(self: Endings, unit: Unit, brought: str) -> Reply:
@@ -113,33 +116,38 @@ _settle, _write = Scheduler._settle, Scheduler._write
 
 @dataclass(frozen=True)
 class Bug:
-    """What is put in place of what: object, attribute, and the wrong thing.  `shown_by` is a seed that showed it."""
+    """What is put in place of what: object, attribute, and the wrong thing.
 
+    It `breaks` the invariant of this number, and `shown_by` is a seed that showed it.
+    """
+
+    breaks: int
     shown_by: int
     changes: tuple[tuple[Any, str, Any], ...]
 
 
-def _bug(shown_by: int, *changes: tuple[Any, str, Any]) -> Bug:
-    return Bug(shown_by, changes)
+def _bug(breaks: int, shown_by: int, *changes: tuple[Any, str, Any]) -> Bug:
+    return Bug(breaks, shown_by, changes)
 
 
 PLANTED: dict[str, Bug] = {
     "release without owner": _bug(
-        26, (leases, "freeing", _freed_by_anybody), (completions, "freeing", _freed_by_anybody)
+        5, 26, (leases, "freeing", _freed_by_anybody), (completions, "freeing", _freed_by_anybody)
     ),
-    "take without owner condition": _bug(2, (leases, "lease_is_free", _free_or_not)),
-    "dead holder not carried along": _bug(2, (leases._Claim, "update", _dead_forgotten)),
-    "completion before the last effect": _bug(1, (Protocol, "_run", _completed_first)),
-    "ending in two writes": _bug(1, (Completions, "end", _in_two_writes)),
-    "own effect not recognised": _bug(263, (effects, "_unless_ours", _as_it_stands)),
-    "stale worker acknowledging": _bug(26, (Endings, "stale", _stale_and_done)),
-    "lost entry for a completed unit": _bug(150, (Completions, "lost", _lost_whatever_it_did)),
+    "take without owner condition": _bug(9, 2, (leases, "lease_is_free", _free_or_not)),
+    "dead holder not carried along": _bug(9, 2, (leases._Claim, "update", _dead_forgotten)),
+    "completion before the last effect": _bug(4, 1, (Protocol, "_run", _completed_first)),
+    "ending in two writes": _bug(4, 1, (Completions, "end", _in_two_writes)),
+    "own effect not recognised": _bug(8, 70, (effects, "_unless_ours", _as_it_stands)),
+    "stale worker acknowledging": _bug(7, 26, (Endings, "stale", _stale_and_done)),
+    "lost entry for a completed unit": _bug(8, 295, (Completions, "lost", _lost_whatever_it_did)),
     "time-based take-over": _bug(
-        122,
+        6,
+        263,
         (LedgerLayer, "_judge", _free_after_a_while),
         (effects, "dead_holder_as_seen", _whoever_began_it),
     ),
-    "cursor moved before the rows": _bug(8, (Scheduler, "_write", _cursor_first)),
+    "cursor moved before the rows": _bug(2, 8, (Scheduler, "_write", _cursor_first)),
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from inspect import signature
 
 import pytest
 
@@ -50,8 +51,18 @@ def test_the_seeds_bring_every_kind_of_world() -> None:
 
 @pytest.mark.parametrize("name", PLANTED)
 def test_a_planted_bug_is_found(name: str) -> None:
+    """By the invariant that it breaks: any other may be broken by a bug that only crashes."""
+    bug = PLANTED[name]
+    for where, attribute, wrong in bug.changes:
+        right = getattr(where, attribute)
+        if callable(right):
+            assert list(signature(wrong).parameters) == list(signature(right).parameters), f"{attribute} is called so"
     with planted(name):
-        assert any(run(seed).violations for seed in (PLANTED[name].shown_by, *range(TRIED)))
+        assert any(_broken(seed, bug.breaks) for seed in (bug.shown_by, *range(TRIED)))
+
+
+def _broken(seed: int, invariant: int) -> bool:
+    return any(found.invariant == invariant for found in run(seed).violations)
 
 
 def test_a_failing_seed_is_told_with_its_timeline(capsys: pytest.CaptureFixture[str]) -> None:
