@@ -19,8 +19,8 @@ from typing import Any, Self
 from greenlet import GreenletExit, getcurrent, greenlet
 
 from functions.cli import listing
+from functions.kit import parallel
 from functions.kit.instants import to_ms
-from functions.scheduler import rows
 from functions.worker import keepalive
 from tests.support.worlds import Crash
 
@@ -224,12 +224,12 @@ class Hub:
             Lock=lambda: _Lock(self), Event=lambda: _Event(self), Thread=lambda **how: _Thread(self, **how)
         )
         keepalive.threading = stand_in  # pyright: ignore[reportAttributeAccessIssue]
-        rows.ThreadPoolExecutor = listing.ThreadPoolExecutor = _Pool  # pyright: ignore[reportAttributeAccessIssue]
+        parallel.ThreadPoolExecutor = listing.ThreadPoolExecutor = _Pool  # pyright: ignore[reportAttributeAccessIssue]
         try:
             yield
         finally:
             keepalive.threading = threading
-            rows.ThreadPoolExecutor = listing.ThreadPoolExecutor = ThreadPoolExecutor
+            parallel.ThreadPoolExecutor = listing.ThreadPoolExecutor = ThreadPoolExecutor
 
 
 class Clock:
