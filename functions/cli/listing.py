@@ -6,7 +6,6 @@ Schedules, indexes and the monitor's list only name candidates: what counts is w
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta, tzinfo
@@ -17,12 +16,14 @@ from functions.cli.finding import lock_of, with_ranges
 from functions.cli.stage import Stage
 from functions.kit.errors import FinalError
 from functions.kit.instants import to_text
+from functions.kit.parallel import each
 from functions.monitor.expected import holds_at
 from functions.monitor.position import resume
 from functions.monitor.roles import patience
 from functions.records.controls import Control
 from functions.records.heartbeats import MONITOR, SchedulerState
 from functions.records.incidents import OPEN
+from functions.records.inventory import DUE_SHARDS
 from functions.records.shards import Schedulers, read_schedulers
 from functions.records.states import FINISHED, State, UnitState
 from functions.records.unit_id import BadUnitIdError, UnitId, parse_unit_id
@@ -38,7 +39,6 @@ _AHEAD = timedelta(minutes=5)
 # How far back due minutes are asked for where the monitor is away, or was never there; each costs 16 small queries.
 _BACK_AT_MOST = timedelta(hours=2)
 _BACK_ALONE = timedelta(minutes=10)
-_AT_ONCE = 8
 
 
 MOST_LISTED = 100_000
@@ -215,9 +215,8 @@ def open_units(stage: Stage) -> set[str]:
     def due_in(minute: datetime) -> list[str]:
         return list(stage.stores.inventory.due_in(minute))
 
-    with ThreadPoolExecutor(_AT_ONCE) as threads:
-        for due in threads.map(due_in, minutes):
-            ids.update(_ids(due))
+    for due in each(due_in, minutes, calls=DUE_SHARDS * len(minutes)):
+        ids.update(_ids(due))
     return ids | set(_spread(stage.definitions.jobs, now))
 
 

@@ -11,7 +11,6 @@ Effects are judged by when they were called.  The ledger is what counts; where i
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -20,6 +19,7 @@ from functions.cli.receiver_log import Applied, BadRow
 from functions.cli.stage import Stage
 from functions.cli.unit_page import EFFECT_DONE, EFFECT_RUNNING, EFFECT_UNKNOWN
 from functions.kit.instants import EPOCH
+from functions.kit.parallel import each
 from functions.records.effects import DONE, EffectRecord
 from functions.records.inventory import Row
 from functions.records.states import State
@@ -29,7 +29,6 @@ from functions.sdk.calls import STEP_LABEL
 # A unit may call long after its slot: while it waits, and when it is retried.
 EARLIER = timedelta(days=7)
 EXTRAS_KEPT = 10_000
-_AT_ONCE = 8
 _NOT_CALLED = frozenset({State.SUPPRESSED, State.SCHEDULED})
 
 
@@ -165,9 +164,8 @@ def known_effects(stage: Stage, units: Collection[Listed]) -> dict[str, Known]:
     }
     ledgers = sorted({_ledger_of(listed) for listed in called})
     known = {effect.key: effect for listed in called for effect in _of_completion(listed)}
-    with ThreadPoolExecutor(_AT_ONCE) as threads:
-        for records in threads.map(stage.stores.effects.of_unit, ledgers):
-            known |= {record.key: _of_record(record, running) for record in records if _is_effect(record)}
+    for records in each(stage.stores.effects.of_unit, ledgers):
+        known |= {record.key: _of_record(record, running) for record in records if _is_effect(record)}
     return known
 
 

@@ -18,7 +18,6 @@ from typing import Any, Self
 
 from greenlet import GreenletExit, getcurrent, greenlet
 
-from functions.cli import listing
 from functions.kit import parallel
 from functions.kit.instants import to_ms
 from functions.worker import keepalive
@@ -224,12 +223,12 @@ class Hub:
             Lock=lambda: _Lock(self), Event=lambda: _Event(self), Thread=lambda **how: _Thread(self, **how)
         )
         keepalive.threading = stand_in  # pyright: ignore[reportAttributeAccessIssue]
-        parallel.ThreadPoolExecutor = listing.ThreadPoolExecutor = _Pool  # pyright: ignore[reportAttributeAccessIssue]
+        parallel.ThreadPoolExecutor = _Pool  # pyright: ignore[reportAttributeAccessIssue]
         try:
             yield
         finally:
             keepalive.threading = threading
-            parallel.ThreadPoolExecutor = listing.ThreadPoolExecutor = ThreadPoolExecutor
+            parallel.ThreadPoolExecutor = ThreadPoolExecutor
 
 
 class Clock:
