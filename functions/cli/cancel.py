@@ -111,4 +111,4 @@ def _tell(done: list[CalledOff], *, dry_run: bool) -> None:
             says = f"is {state}" if dry_run else "called off: a worker ends it as cancelled"
         click.echo(f"{one.unit_id}  {says}")
     count = sum(one.called_off for one in done)
-    click.echo(f"{counted(count, 'unit')} of {len(done)}{'  Nothing written' if dry_run else ''}")
+    click.echo(f"{counted(count, 'unit')} of {len(done)}{'.  Nothing written' if dry_run else ''}")

@@ -58,7 +58,7 @@ def command(*, dry_run: bool, yes: bool, as_json: bool, **options: Any) -> None:
         click.echo(f"{control.job}  {'is' if dry_run else 'was'} paused{since}{why}")
     for unit_id in done.sent_again:
         click.echo(f"{unit_id}  sent to a worker")
-    are, written = ("paused", "  Nothing written") if dry_run else ("resumed", "")
+    are, written = ("paused", ".  Nothing written") if dry_run else ("resumed", "")
     click.echo(f"{counted(len(paused), 'job')} of {len(jobs)} {are}{written}")
 
 

@@ -106,6 +106,7 @@ def test_pause_and_resume_from_the_command_line(run: Run) -> None:
     far = run("pause", "charge", "--until", "2199-01-01", "--dry-run")
     assert "10000 slots or more until 01 Jan 2199 00:00 UTC" in far.out
 
+    assert run("resume", "--all", "--dry-run").out.endswith("2 jobs of 3 paused.  Nothing written\n")
     resumed = run("resume", "--all", "--json")
     assert resumed.code == 0
     assert [one["job"] for one in resumed.document["jobs"]] == ["charge", "regions"]
@@ -118,6 +119,7 @@ def test_a_unit_is_cancelled_listed_and_shown(run: Run) -> None:
     unit_id = run("trigger", "charge", "--json").document["unit_id"]
     dry = run("cancel", "--all", "--tag", "billing", "--dry-run", "--json")
     assert [one["unit_id"] for one in dry.document["units"]] == [unit_id]
+    assert run("cancel", unit_id, "--dry-run").out.endswith("1 unit of 1.  Nothing written\n")
     refused = run("retry", unit_id)
     assert (refused.code, "it has not ended" in refused.err) == (1, True)
 
