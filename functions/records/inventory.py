@@ -130,11 +130,13 @@ class Inventory:
         called = row.state == "due" and (seen.state, *_way(seen)) != ("due", *_way(row))
         return self._become(row, row_as_seen(seen), called=called) is None
 
-    def make_up(self, row: Row) -> bool:
-        """Let a slot run after all that a pause suppressed.  False if there is no such row, or not any more; True if
-        another tick did it.
+    def make_up(self, row: Row) -> bool | None:
+        """Let a slot run after all that a pause suppressed.  True also if another tick did it; False if its row says
+        something else, None if it has none.
         """
         found = self._become(row, suppressed_by_pause, called=True)
+        if found == {}:
+            return None
         return found is None or (found.get("state"), found.get("origin")) == (row.state, row.origin)
 
     def _become(self, row: Row, condition: Condition, *, called: bool) -> Item | None:

@@ -73,7 +73,8 @@ class RowWriter:
     def make_up(self, row: Row, stop_at: datetime, *, paused: bool) -> bool:
         """True if the row stands in place of one that a pause suppressed.  What fails is tried by the next ticks.
 
-        Of slots from before it was `paused`, once one is found that was not held back, none that is older was.
+        Of slots from before it was `paused`, once one is found that was not held back, none that is older was.  One
+        that has no row yet tells nothing.
         """
         chain = row.job, row.partition
         known = row.unit_id in self._made_up or row.slot <= self._not_held_back.get(chain, EPOCH)
@@ -86,9 +87,9 @@ class RowWriter:
             return False
         if made:
             self._made_up.add(row.unit_id)
-        elif not paused:
+        elif made is False and not paused:
             self._not_held_back[chain] = row.slot
-        return made
+        return bool(made)
 
     def forget(self, cursor: datetime) -> None:
         """What the cursor has passed is never asked for again."""

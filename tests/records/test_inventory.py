@@ -222,6 +222,6 @@ def test_only_a_slot_that_a_pause_suppressed_is_made_up_for_and_once(stores: Sto
     assert stores.inventory.read(UNIT) == found
     for number, other in enumerate(({"reason": "superseded"}, {"reason": "paused", "until": after(7_200)}), 1):
         stores.inventory.write(row(unit_id=unit(number), state="suppressed", **other))
-        assert not stores.inventory.make_up(row(unit_id=unit(number), origin="catchup"))
-    assert not stores.inventory.make_up(row(unit_id=unit(9), origin="catchup"))
+        assert stores.inventory.make_up(row(unit_id=unit(number), origin="catchup")) is False
+    assert stores.inventory.make_up(row(unit_id=unit(9), origin="catchup")) is None
     assert stores.inventory.read(unit(9)) is None

@@ -13,7 +13,7 @@ from functions.records.memory import MemoryDatabase
 from functions.records.tables import INVENTORY
 from functions.schedules.definitions import Job
 from functions.schedules.slots import between
-from tests.support.databases import Dying, Interrupted, KilledError, Passing
+from tests.support.databases import Dying, FailingRows, Interrupted, KilledError, Passing
 from tests.support.ticks import NOON, World, job, minutes, unit_ids
 
 HOURLY = "0 * * * *"
@@ -233,6 +233,24 @@ def test_a_slot_of_before_the_pause_that_an_outage_lost_is_made_up_for_though_th
 @pytest.mark.parametrize("killed", range(1, 6))
 def test_a_tick_that_dies_while_it_makes_up_for_a_pause_leaves_the_rest_to_the_next(killed: int, *, after: bool):
     world = out_and_paused(job("ledger", HOURLY, policy="all"), killed=killed, after=after)
+    assert sorted(ran(world)) == ["13:00", "14:00", "15:00", "16:00"]
+
+
+def test_a_row_that_could_not_be_written_until_a_pause_was_over_keeps_no_older_slot_from_being_made_up_for():
+    """Out from 12:00 to 15:40, paused from 14:30 to 16:10; the row of 14:00 fails until 16:12, in one process."""
+    world = World(job("ledger", HOURLY, policy="all"))
+    world.tick(NOON)
+    failing = {"ledger@2026-11-29T14:00:00Z"}
+    scheduler = world.scheduler(database=FailingRows(world.memory, lambda unit_id: unit_id in failing))
+    controls = world.stores.controls
+    controls.change("ledger", lambda one: one.pause(NOON + minutes(150), until=None, reason=None, by="ann"))
+    for minute in (220, 249, 251, 252):
+        world.clock.set(NOON + minutes(minute))
+        if minute == 251:
+            controls.change("ledger", lambda one: one.resume(NOON + minutes(250), by="ann"))
+        if minute == 252:
+            failing.clear()
+        scheduler.tick(NOON + minutes(minute))
     assert sorted(ran(world)) == ["13:00", "14:00", "15:00", "16:00"]
 
 
