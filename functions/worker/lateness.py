@@ -17,7 +17,6 @@ schedule of today names, and for which there never was a row.
 
 from __future__ import annotations
 
-from collections import deque
 from datetime import datetime, timedelta
 from itertools import islice
 
@@ -31,6 +30,7 @@ LATE = timedelta(minutes=5)
 
 CATCHUP_SKIPPED = "catchup_skipped"
 _SECOND = timedelta(seconds=1)
+_FIRST_LOOK = timedelta(minutes=10)
 
 
 def too_late(row: Row, job: Job, now: datetime, unowed: frozenset[datetime] = frozenset()) -> bool:
@@ -71,14 +71,21 @@ def _outdone(row: Row, job: Job, until: datetime, unowed: frozenset[datetime]) -
     most = job.catchup.most
     if len(list(islice(due_slots(job, row.slot, until), most))) < most:
         return False
-    return unowed.isdisjoint(_newest(row, job, until)[:1])
+    return not unowed or unowed.isdisjoint(_newest(row, job, until)[:1])
 
 
 def _newest(row: Row, job: Job, until: datetime) -> list[datetime]:
-    """As many as the policy makes up for, rising; none where there are fewer."""
-    most = job.catchup.most
-    newest = deque(due_slots(job, row.slot, until), maxlen=most)
-    return list(newest) if len(newest) == most else []
+    """As many as the policy makes up for, rising; none where there are fewer.  Looks no further back than it must."""
+    most, span = job.catchup.most, _FIRST_LOOK
+    while most:
+        after = max(row.slot, until - span)
+        found = list(due_slots(job, after, until))
+        if len(found) >= most:
+            return found[-most:]
+        if after == row.slot:
+            break
+        span *= 4
+    return []
 
 
 def _as_late(job: Job, now: datetime) -> datetime:
