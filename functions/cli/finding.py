@@ -87,12 +87,12 @@ def read_one(stage: Stage, unit_id: str) -> UnitRecords:
 def with_ranges(stage: Stage, found: Collection[UnitRecords]) -> Iterator[UnitRecords]:
     """The same, and of slots that share a row with others what that says of them."""
     try:
-        definitions = stage.definitions
+        jobs = stage.definitions.jobs
     except NoInstallationError:
         yield from found
         return
     alone = [records.unit_id for records in found if records.row is None]
-    shared = covering(stage.stores.inventory, definitions, alone)
+    shared = covering(stage.stores.inventory, jobs, alone)
     yield from (replace(one, row=shared.get(one.unit_id, one.row)) for one in found)
 
 

@@ -123,7 +123,9 @@ def slots_with_records(stage: Stage, named: Named) -> set[str]:
     """
     older = sorted(named.unjudged)
     rows = stage.stores.inventory.read_many(older)
-    ranges = covering(stage.stores.inventory, stage.definitions, [unit_id for unit_id in older if unit_id not in rows])
+    ranges = covering(
+        stage.stores.inventory, stage.definitions.jobs, [unit_id for unit_id in older if unit_id not in rows]
+    )
     return set(named.units - named.unjudged) | rows.keys() | ranges.keys()
 
 

@@ -72,7 +72,7 @@ def _read(stores: Stores, definitions: Definitions, unit_ids: list[str]) -> dict
     # whoever frees it has written the journal, which is read later.
     rows = stores.inventory.read_many(unit_ids)
     # A slot that is not to run may have its row in that of its day.
-    rows |= covering(stores.inventory, definitions, set(unit_ids) - rows.keys())
+    rows |= covering(stores.inventory, definitions.jobs, set(unit_ids) - rows.keys())
     locks = {unit_id: _lock(unit_id, rows.get(unit_id), definitions) for unit_id in unit_ids}
     leases = stores.leases.look([lock for lock in locks.values() if lock])
     completed = stores.completions.completed(unit_ids)

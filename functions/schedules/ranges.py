@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 
 from functions.records.inventory import BY_SCHEDULE, Inventory, Row
 from functions.records.unit_id import BadUnitIdError, UnitId, parse_unit_id
-from functions.schedules.definitions import Definitions, Job
+from functions.schedules.definitions import Job
 from functions.schedules.slots import between
 
 _SECOND = timedelta(seconds=1)
@@ -23,14 +23,14 @@ _AT_ONCE = 100
 _Day = tuple[str, str | None, datetime]
 
 
-def covering(inventory: Inventory, definitions: Definitions, unit_ids: Iterable[str]) -> dict[str, Row]:
+def covering(inventory: Inventory, jobs: Mapping[str, Job], unit_ids: Iterable[str]) -> dict[str, Row]:
     """For units that have no row: what that in whose range they lie says of them.  Consistent; others are not there.
 
     Of a day's slots each is read at most once, however many of them are asked for.
     """
     found: dict[str, Row] = {}
     for (name, _, midnight), units in _by_day(unit_ids).items():
-        job = definitions.jobs.get(name)
+        job = jobs.get(name)
         if job is None:
             continue
         for unit, slot, row in _with_row_before(inventory, job, midnight, units):

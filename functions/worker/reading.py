@@ -12,6 +12,7 @@ from functions.records.stores import Stores
 from functions.records.tables import CONTROLS, INVENTORY
 from functions.records.unit_id import UnitId
 from functions.schedules.definitions import Job
+from functions.schedules.ranges import covering
 from functions.worker.endings import Seen
 from functions.worker.lateness import rivals
 from functions.worker.messages import Message
@@ -39,13 +40,15 @@ def read(stores: Stores, message: Message, job: Job | None, version: str, now: d
     # Only a row of other definitions, or of a job that is not there, may be one whose job was ended since.
     doubtful = job is None or row.definition != version
     ended = stores.ended_jobs.last(row.job) if doubtful else None
-    later = rivals(row, job, control, now) if doubtful and job is not None else ()
-    unowed = _without_row(stores, message.unit, later)
+    unowed = frozenset[datetime]()
+    if doubtful and job is not None and (later := rivals(row, job, control, now)):
+        unowed = _without_row(stores, message.unit, job, later)
     return Seen(message=message, row=row, control=control, journal=journal, job=job, ended=ended, unowed=unowed)
 
 
-def _without_row(stores: Stores, unit: UnitId, slots: Collection[datetime]) -> frozenset[datetime]:
-    """Of other slots of the unit's job and partition."""
+def _without_row(stores: Stores, unit: UnitId, job: Job, slots: Collection[datetime]) -> frozenset[datetime]:
+    """Of other slots of the unit's job and partition; one that shares a row with others has it."""
     names = {str(replace(unit, slot=slot)): slot for slot in slots}
-    found = stores.inventory.read_many(list(names)) if names else {}
-    return frozenset(slot for name, slot in names.items() if name not in found)
+    alone = names.keys() - stores.inventory.read_many(list(names)).keys()
+    shared = covering(stores.inventory, {unit.job: job}, alone)
+    return frozenset(names[name] for name in alone - shared.keys())

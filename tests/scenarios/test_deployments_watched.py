@@ -61,7 +61,7 @@ def test_b05_after_a_week_of_nothing_people_are_told_of_the_outage_and_not_of_67
     told = {subject.partition("@")[0] for _, subject in world.receiver.opened}
     assert (told <= {"monitor", "scheduler#0", "ledger"}, len(world.receiver.opened) < 10) == (True, True)
     unit_id = "ledger@2026-12-02T10:30:00Z"
-    [(_, shared)] = covering(world.stores.inventory, world.definitions, [unit_id]).items()
+    [(_, shared)] = covering(world.stores.inventory, world.definitions.jobs, [unit_id]).items()
     assert (shared.unit_id, shared.state, shared.reason) == (unit_id, "suppressed", "catchup_skipped")
 
 
@@ -72,4 +72,4 @@ def test_a_slot_behind_the_end_of_a_range_or_before_its_beginning_is_missing_all
     [ranged] = [row for row in world.rows.values() if row.until is not None]
     world.memory.remove(Remove(INVENTORY.name, {"unit_id": ranged.unit_id}))
     inside = f"ledger@{ranged.slot + minutes(3):%Y-%m-%dT%H:%M:%SZ}"
-    assert covering(world.stores.inventory, world.definitions, [inside]) == {}
+    assert covering(world.stores.inventory, world.definitions.jobs, [inside]) == {}

@@ -182,3 +182,23 @@ def test_a_late_unit_gives_way_to_the_newest_that_was_written_though_definitions
     town.work()
     assert sorted(minute for minute, _ in ran) == [15, 16, 17, 18, 19, 20]
     assert {ended(town, minute) for minute in range(1, 15)} == {SKIPPED}
+
+
+def test_a_late_unit_gives_way_to_a_later_slot_that_shares_a_row_with_others() -> None:
+    """Deployed at 05:59, then no tick until 10:10 and no worker until 10:12; each hour, within half of it.
+
+    At 10:12 the slot of 09:00 is late whatever its spread.  It was owed: it is told in the row of 07:00.
+    """
+    hourly = replace(a_minutely(spread_s=1800), schedules=("0 * * * *",))
+    town = Town(hourly, OTHER)
+    ran = runs_of(town)
+    town.write(after(-2))
+    town.deploy(hourly, replace(OTHER, payload={"new": True}))
+    town.write(after(-1))
+    town.write(after(250))
+    town.clock.set(after(252))
+    town.work()
+    assert unit_of(180) not in town.rows
+    assert ended(town, 0) == SKIPPED
+    town.minutes(after(253), after(285))
+    assert [minute for minute, _ in ran] == [240]

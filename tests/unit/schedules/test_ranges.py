@@ -78,7 +78,7 @@ def test_each_slot_lies_in_the_range_of_the_last_row_by_schedule_before_it(datab
     database.put(Put(INVENTORY.name, {"unit_id": unit(at("08:30"))}))  # one that cannot be read hides what is before it
     own.add(unit(at("08:30")))
     covered = [*minutes("01:00", "05:00"), *minutes("06:00", "06:20"), *minutes("08:00", "08:29")]
-    found = covering(inventory, MINUTELY, [unit(instant) for instant in DAY if unit(instant) not in own])
+    found = covering(inventory, MINUTELY.jobs, [unit(instant) for instant in DAY if unit(instant) not in own])
     assert sorted(found) == sorted({unit(instant) for instant in covered} - own)
     assert {(row.reason, row.until) for row in found.values()} == {("catchup_skipped", None)}
 
@@ -88,12 +88,12 @@ def minutes(first: str, last: str) -> list[datetime]:
 
 
 def test_a_day_of_slots_that_nobody_wrote_is_read_once_and_not_once_for_each_slot(database: CountingKeys) -> None:
-    assert covering(Inventory(database), MINUTELY, [unit(instant) for instant in DAY]) == {}
+    assert covering(Inventory(database), MINUTELY.jobs, [unit(instant) for instant in DAY]) == {}
     assert database.keys < len(DAY)
 
 
 def test_one_slot_is_looked_for_from_the_nearest_row_back(database: CountingKeys) -> None:
     inventory = Inventory(database)
     write(inventory, "11:00", until="12:30")
-    assert list(covering(inventory, MINUTELY, [unit(NOON)])) == [unit(NOON)]
+    assert list(covering(inventory, MINUTELY.jobs, [unit(NOON)])) == [unit(NOON)]
     assert database.keys <= 100
