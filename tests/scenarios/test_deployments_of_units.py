@@ -9,10 +9,14 @@ from datetime import datetime
 import pytest
 
 from functions.records.entries import Completion, Outcome
+from functions.records.stores import Stores
+from functions.scheduler.settings import SchedulerSettings
+from functions.scheduler.tick import Scheduler
 from functions.schedules.definitions import Job
 from functions.sdk import GiveUp, Retry, Run
+from tests.support.databases import Interrupted
 from tests.support.operators import Town, a_minutely, after
-from tests.support.worlds import CHARGE
+from tests.support.worlds import CHARGE, SKEW
 
 HOURLY = replace(a_minutely(), schedules=("0 * * * *",))
 OTHER = a_minutely("other")
@@ -122,6 +126,35 @@ def test_a_unit_that_fails_after_such_a_tick_is_told_though_its_slot_is_nobodys_
 
     assert ended(town).outcome is Outcome.FAILED
     assert town.alerts.got == [("open", "failed", CHARGE)]
+
+
+@pytest.mark.parametrize(
+    ("deployed", "reason"),
+    [([OTHER], "deleted"), ([OTHER, HOURLY], "deleted"), ([replace(HOURLY, enabled=False)], "disabled")],
+    ids=["deleted", "deleted and made anew", "disabled"],
+)
+def test_b13_a_unit_that_was_begun_while_a_tick_took_its_slot_away_is_cancelled_with_its_job(
+    deployed: list[Job], reason: str
+) -> None:
+    """The tick of 05:59:30 comes to its row at 06:00, and the worker has the old bundle until then."""
+    town, runs = started(HOURLY, OTHER, fails=True)
+    old_bundle = town.definitions
+    town.deploy(deployed[0])
+    town.clock.set(after(-0.5))
+
+    def begin() -> None:
+        town.clock.set(after(0))
+        assert town.deliver(town.worker(of=old_bundle)) is not None
+
+    database = Interrupted(town.memory, 4, begin)
+    Scheduler(Stores(database, skew=SKEW), town.definitions, town.clock, SchedulerSettings()).tick(after(-0.5))
+    assert (town.rows[CHARGE].state, runs) == ("suppressed", [after(0)])
+    town.minutes(after(1), after(5))
+    town.deploy(*deployed)
+    town.minutes(after(6), after(40))
+
+    assert (ended(town).outcome, ended(town).reason) == (Outcome.CANCELLED, reason)
+    assert runs == [after(0)]
 
 
 def supersede(town: Town) -> None:
