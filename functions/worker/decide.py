@@ -78,7 +78,7 @@ def decide(
     The completion comes first, also one of a later version that cannot be read here: a finished unit is never
     reopened.  What a person was asked, or said, comes before any policy, and attempts are counted from the journal,
     those that cannot be read included, never from deliveries.  `ended` says which deployment ended a job of this name,
-    and `unowed` which slots of the present definition came before its deployment.
+    and `unowed` which later slots of the present definition have no row.
     """
     if journal.completion is not None or COMPLETION in journal.unreadable:
         return Repeat()

@@ -12,7 +12,7 @@ and none starts that is older than the policy's `window`.  A unit that has begun
 approved is never late.
 
 The later slots are those of the present definition, which may have begun since: `unowed` are instants that only the
-schedule of today names, and for which there never was a row.
+schedule of today names, or to which the scheduler did not come yet: there is no row for them.
 """
 
 from __future__ import annotations
@@ -54,24 +54,38 @@ def made_up_for(row: Row, job: Job, control: Control, now: datetime, unowed: fro
 
 
 def rivals(row: Row, job: Job, control: Control | None, now: datetime) -> set[datetime]:
-    """Slots for whose sake the unit may not start: whether they were owed decides of it.
+    """Slots for whose sake the unit may not start: whether they have a row decides of it.
 
-    A definition that was changed has slots from then on.  So if the first of as many as the policy makes up for was
-    owed, all of them were, and if it was not, there are not so many.
+    A definition that was changed has slots from then on, and a scheduler that is behind has written those up to its
+    cursor.  So of as many as the policy makes up for, all are owed if the first of the newest has a row, or the first
+    and the last of those that follow the unit.
     """
     if row.origin not in BY_SCHEDULE or now > row.slot + timedelta(seconds=job.catchup.window_s):
         return set()
     ended = control.running_since(now) if control is not None else None
     ends = [_as_late(job, now)] + ([ended - _SECOND] if ended is not None else [])
-    return {newest[0] for end in ends if (newest := _newest(row, job, end))}
+    found: set[datetime] = set()
+    for end in ends:
+        if len(following := _following(row, job, end)) == job.catchup.most:
+            found.update(_ends(following), _newest(row, job, end)[:1])
+    return found
 
 
 def _outdone(row: Row, job: Job, until: datetime, unowed: frozenset[datetime]) -> bool:
     """Whether there are as many later slots as the policy makes up for."""
-    most = job.catchup.most
-    if len(list(islice(due_slots(job, row.slot, until), most))) < most:
+    following = _following(row, job, until)
+    if len(following) < job.catchup.most:
         return False
-    return not unowed or unowed.isdisjoint(_newest(row, job, until)[:1])
+    return unowed.isdisjoint(_ends(following)) or unowed.isdisjoint(_newest(row, job, until)[:1])
+
+
+def _following(row: Row, job: Job, until: datetime) -> list[datetime]:
+    """The later slots that are next to the unit's, no more than the policy makes up for."""
+    return list(islice(due_slots(job, row.slot, until), job.catchup.most))
+
+
+def _ends(slots: list[datetime]) -> set[datetime]:
+    return {*slots[:1], *slots[-1:]}
 
 
 def _newest(row: Row, job: Job, until: datetime) -> list[datetime]:

@@ -202,3 +202,17 @@ def test_a_late_unit_gives_way_to_a_later_slot_that_shares_a_row_with_others() -
     assert ended(town, 0) == SKIPPED
     town.minutes(after(253), after(285))
     assert [minute for minute, _ in ran] == [240]
+
+
+@pytest.mark.parametrize("deployed", [False, True])
+def test_of_units_that_waited_for_everything_no_more_start_than_the_policy_makes_up_for(*, deployed: bool) -> None:
+    """No tick from 06:01 to 06:20, no worker either; at 06:20 the workers are back first, perhaps by a deployment."""
+    town = Town(a_minutely(), OTHER)
+    ran = runs_of(town)
+    town.write(after(0))
+    town.clock.set(after(20))
+    if deployed:
+        town.deploy(a_minutely(), replace(OTHER, payload={"new": True}))
+    town.work()
+    assert [minute for minute, _ in ran] == ([5] if deployed else [])
+    assert {ended(town, minute) for minute in range(1, 5)} == {SKIPPED}
