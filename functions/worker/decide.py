@@ -106,7 +106,7 @@ def _is_over(row: Row, ended: EndedJob) -> bool:
     if ended.reason == DISABLED and not by_schedule:
         return False
     if row.state != "due":  # it was begun when its slot was taken away: by that deployment, or by one before it
-        return row.created_at <= ended.noted_at and row.generation <= ended.generation
+        return row.generation <= ended.generation
     if by_schedule and row.tick is not None:
         return row.tick <= ended.at and row.generation < ended.generation
     return row.created_at <= ended.noted_at + STILL_ASKING
