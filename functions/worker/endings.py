@@ -58,12 +58,14 @@ Reply = Acknowledge | Return
 
 @dataclass(frozen=True, kw_only=True)
 class Seen:
-    """What the records say of a unit.  `job` is None where this bundle does not know it.
+    """What the records say of a unit, read `at` this instant, by which it is judged.  `job` is None where this bundle
+    does not know it.
 
     Of what deployments since then did: `ended` the job of its name, and `unowed` are later slots that have no row.
     """
 
     message: Message
+    at: datetime
     row: Row
     control: Control | None
     journal: Journal

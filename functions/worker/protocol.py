@@ -104,7 +104,7 @@ class Protocol:
     def _act(self, unit: Unit, context: Context, extend_messages: Callable[[], None]) -> Reply:
         now = self._clock.now()
         seen = unit.row, unit.control, unit.journal, unit.job
-        match decide(*seen, now, ended=unit.ended, unowed=unit.unowed):
+        match decide(*seen, unit.at, ended=unit.ended, unowed=unit.unowed):
             case Repeat():
                 return self._endings.duplicate(unit)
             case Conclude() as conclusion:

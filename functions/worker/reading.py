@@ -43,7 +43,7 @@ def read(stores: Stores, message: Message, job: Job | None, version: str, now: d
     unowed = frozenset[datetime]()
     if doubtful and job is not None and (later := rivals(row, job, control, now)):
         unowed = _without_row(stores, message.unit, job, later)
-    return Seen(message=message, row=row, control=control, journal=journal, job=job, ended=ended, unowed=unowed)
+    return Seen(message=message, at=now, row=row, control=control, journal=journal, job=job, ended=ended, unowed=unowed)
 
 
 def _without_row(stores: Stores, unit: UnitId, job: Job, slots: Collection[datetime]) -> frozenset[datetime]:

@@ -63,7 +63,7 @@ class Waiting:
         if not (stops or may_end or waiter is not lease.next):
             return Return(after_s=wait_s)
         seen = self._seen(message, job)
-        decision = None if seen is None else _decided(seen, now)
+        decision = None if seen is None else _decided(seen)
         if seen is not None and (ended := self._unstarted(seen, lease, decision)) is not None:
             return ended
         if isinstance(decision, Start | Conclude):
@@ -105,8 +105,8 @@ class Waiting:
         return Acknowledge()
 
 
-def _decided(seen: Seen, now: datetime) -> Decision:
-    return decide(seen.row, seen.control, seen.journal, seen.job, now, ended=seen.ended, unowed=seen.unowed)
+def _decided(seen: Seen) -> Decision:
+    return decide(seen.row, seen.control, seen.journal, seen.job, seen.at, ended=seen.ended, unowed=seen.unowed)
 
 
 def _conclusion(decision: Decision | None, job: Job | None) -> Conclude | None:

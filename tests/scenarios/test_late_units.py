@@ -13,8 +13,10 @@ from functions.cli.pauses import pause, resume
 from functions.records.entries import Outcome
 from functions.records.leases import Lease
 from functions.records.states import State
+from functions.records.tables import INVENTORY
 from functions.schedules.model import Catchup
 from functions.sdk import Run
+from tests.support.databases import Passing
 from tests.support.operators import Town, a_minutely, after
 from tests.support.worlds import CHARGE
 
@@ -216,3 +218,28 @@ def test_of_units_that_waited_for_everything_no_more_start_than_the_policy_makes
     town.work()
     assert [minute for minute, _ in ran] == ([5] if deployed else [])
     assert {ended(town, minute) for minute in range(1, 5)} == {SKIPPED}
+
+
+def test_a_late_unit_is_judged_by_the_instant_at_which_it_was_asked_what_was_owed() -> None:
+    """While its records are read 06:05 becomes late, too: that the edited schedule alone names it is not known."""
+    town = Town(DAILY, OTHER)
+    ran = runs_of(town)
+    town.write(after(-1))
+    town.deploy(replace(DAILY, schedules=("2,5 6 * * *",)), OTHER)
+    town.write(after(9))
+    town.clock.set(after(10) - timedelta(seconds=1))
+    while town.deliver(town.worker(database=SlowToRead(town))) is not None:
+        pass
+    assert [minute for minute, _ in ran] == [0]
+
+
+class SlowToRead(Passing):
+    """Each read of rows takes a second."""
+
+    def __init__(self, town: Town) -> None:
+        super().__init__(town.memory)
+        self._clock = town.clock
+
+    def reading(self, table: str) -> None:
+        if table == INVENTORY.name:
+            self._clock.step(1)

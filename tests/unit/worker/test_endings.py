@@ -35,6 +35,7 @@ class Attempted:
         lease = self.take("mine")
         self.unit = Unit(
             message=Message(message_id="m", receipt="r", unit=parse_unit_id(CHARGE), lock="charge", receives=1),
+            at=now,
             lease=lease,
             row=written,
             control=None,
