@@ -37,8 +37,8 @@ def read(stores: Stores, message: Message, job: Job | None, version: str, now: d
         return None
     control: Control | None = next(iter(stores.controls.parsed(found[CONTROLS.name]).values()), None)
     journal = stores.completions.read(message.unit_id)
-    # Only a row of other definitions, of a job that is not there, or without its slot may be one whose job was ended.
-    doubtful = job is None or row.definition != version or row.state != "due"
+    # Only a row of other definitions, of a job that is not there, or begun without its slot may be of an ended job.
+    doubtful = job is None or row.definition != version or (row.state != "due" and journal.begun)
     ended = stores.ended_jobs.last(row.job) if doubtful else None
     unowed = frozenset[datetime]()
     if doubtful and job is not None and (later := rivals(row, job, control, now)):
