@@ -228,13 +228,14 @@ def _first_free(waiting: Sequence[Slot], progress: Progress) -> int | None:
 
 
 def _look(stage: Stage, job: Job, progress: Progress) -> None:
-    now, skew = stage.clock.now(), stage.stores.skew
+    now, skew, control = stage.clock.now(), stage.stores.skew, stage.stores.controls.read_many([job.name]).get(job.name)
     late: list[str] = []
     for records in read_units(stage.stores, progress.flying, lock_of(stage)):
         state = records.state(now, skew).state
+        promised = records.promised_by(job.complete_within_s, control)
         if state in STOPS_WAITING:
             progress.ended[records.unit_id] = state
-        elif records.run_at is not None and now > records.run_at + timedelta(seconds=job.complete_within_s):
+        elif promised is not None and now > promised:
             late.append(records.unit_id)
     for unit_id in progress.ended:
         progress.flying.pop(unit_id, None)

@@ -16,6 +16,7 @@ from functions.kit.clock import Clock
 from functions.kit.errors import RetryableError
 from functions.kit.instants import from_text, to_text
 from functions.kit.logging import get_logger
+from functions.kit.parallel import each
 from functions.records.entries import COMPLETION, Journal, Verdict
 from functions.records.heartbeats import RELAY, BadHeartbeatError
 from functions.records.inventory import Row
@@ -163,8 +164,8 @@ class Sweep:
         leases = self._stores.leases.read_many([row.lock for row in readable])
         now, messages = self._clock.now(), list[Message]()
         unreadable = [unit_id for unit_id, row in rows.items() if not isinstance(row, Row)]
-        for row in readable:
-            journal = self._stores.completions.read(row.unit_id)
+        journals = each(self._stores.completions.read, [row.unit_id for row in readable])
+        for row, journal in zip(readable, journals, strict=True):
             if COMPLETION in journal.unreadable:
                 unreadable.append(row.unit_id)  # finished, as a worker of another version wrote it
                 continue

@@ -11,6 +11,7 @@ import pytest
 
 from functions.cli.backfills import Asked, Place, Plan, Progress, begun, default_parallel, plan, run
 from functions.cli.listing import Window
+from functions.cli.pauses import pause
 from functions.cli.reporting import report
 from functions.cli.requests import RefusedRequestError
 from functions.records.entries import Verdict
@@ -288,6 +289,24 @@ def test_a_unit_that_does_not_end_in_time_stops_the_rest() -> None:
     progress = backfilled(town, 2)
     assert progress.overdue == ("charge@2026-11-29T05:51:00Z", "charge@2026-11-29T05:52:00Z")
     assert (len(town.rows), progress.ok) == (2, False)
+
+
+def test_units_in_flight_wait_for_the_end_of_a_pause_and_are_not_late_for_it() -> None:
+    """The first is written, and then its job is paused for longer than a unit may take."""
+    town = Town(a_minutely())
+    runs = slots_of(town)
+    made = planned(town, most=2)
+    progress = begun(made)
+    looks: list[datetime] = []
+
+    def report() -> None:
+        if not looks:
+            pause(town.stage, [town.jobs["charge"]], until=town.clock.now() + timedelta(hours=2), reason=None)
+        looks.append(town.clock.now())
+
+    run(town.stage, made, progress, 1, report)
+    assert (runs, progress.ok) == (TEN[:2], True)
+    assert looks[-1] - looks[0] > timedelta(hours=2)
 
 
 def test_each_partition_is_a_unit_of_its_own_and_by_default_each_works_beside_the_others() -> None:

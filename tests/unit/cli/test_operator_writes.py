@@ -169,6 +169,15 @@ def test_a_backfill_shows_what_it_would_write_and_writes_nothing(run: Run) -> No
     assert rows() == before
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """A shell that starts the tests in the background has Ctrl-C ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_a_backfill_that_is_stopped_says_what_it_has_written(run: Run) -> None:
     """Ctrl-C once the first of two is written; nobody works it."""
     before, main_thread = rows(), threading.main_thread().ident
