@@ -25,13 +25,13 @@ from functions.records.stores import Stores
 from functions.schedules.definitions import Definitions, Job
 from functions.sdk.calls import Context
 from functions.worker.backoff import retry_delay_s
-from functions.worker.decide import Conclude, Later, Leave, Repeat, Start, decide
+from functions.worker.decide import Conclude, Later, Leave, Repeat, Start
 from functions.worker.endings import Acknowledge, Endings, Reply, Return, Unit
 from functions.worker.execution import Attempting, Ran, execute
 from functions.worker.faults import Faults
 from functions.worker.keepalive import KeepAlive, Ticker
 from functions.worker.messages import Message
-from functions.worker.reading import read
+from functions.worker.reading import decided, read
 from functions.worker.registry import JobNotLoadableError, Registry
 from functions.worker.secrets import Secrets, SecretUnavailableError
 from functions.worker.waiting import Waiting, lease_length_s
@@ -103,8 +103,7 @@ class Protocol:
 
     def _act(self, unit: Unit, context: Context, extend_messages: Callable[[], None]) -> Reply:
         now = self._clock.now()
-        seen = unit.row, unit.control, unit.journal, unit.job
-        match decide(*seen, unit.at, ended=unit.ended, unowed=unit.unowed):
+        match decided(unit):
             case Repeat():
                 return self._endings.duplicate(unit)
             case Conclude() as conclusion:

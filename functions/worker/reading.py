@@ -13,6 +13,7 @@ from functions.records.tables import CONTROLS, INVENTORY
 from functions.records.unit_id import UnitId
 from functions.schedules.definitions import Job
 from functions.schedules.ranges import covering
+from functions.worker.decide import Decision, decide
 from functions.worker.endings import Seen
 from functions.worker.lateness import rivals
 from functions.worker.messages import Message
@@ -44,6 +45,11 @@ def read(stores: Stores, message: Message, job: Job | None, version: str, now: d
     if doubtful and job is not None and (later := rivals(row, job, control, now)):
         unowed = _without_row(stores, message.unit, job, later)
     return Seen(message=message, at=now, row=row, control=control, journal=journal, job=job, ended=ended, unowed=unowed)
+
+
+def decided(seen: Seen) -> Decision:
+    """What becomes of the unit, judged by the instant at which it was read."""
+    return decide(seen.row, seen.control, seen.journal, seen.job, seen.at, ended=seen.ended, unowed=seen.unowed)
 
 
 def _without_row(stores: Stores, unit: UnitId, job: Job, slots: Collection[datetime]) -> frozenset[datetime]:

@@ -21,10 +21,10 @@ from functions.records.stores import Stores
 from functions.records.unit_id import BadUnitIdError, UnitId, parse_unit_id
 from functions.schedules.definitions import DEFAULT_LEASE_S, Job
 from functions.worker.backoff import lock_wait_s
-from functions.worker.decide import Conclude, Decision, Later, Start, decide
+from functions.worker.decide import Conclude, Decision, Later, Start
 from functions.worker.endings import RETURNS_SOON_S, Acknowledge, Endings, Reply, Return, Seen
 from functions.worker.messages import Message
-from functions.worker.reading import read
+from functions.worker.reading import decided, read
 
 OVERLAP = "overlap"
 _UNSTARTED = frozenset({Outcome.SKIPPED, Outcome.EXPIRED})
@@ -63,7 +63,7 @@ class Waiting:
         if not (stops or may_end or waiter is not lease.next):
             return Return(after_s=wait_s)
         seen = self._seen(message, job)
-        decision = None if seen is None else _decided(seen)
+        decision = None if seen is None else decided(seen)
         if seen is not None and (ended := self._unstarted(seen, lease, decision)) is not None:
             return ended
         if isinstance(decision, Start | Conclude):
@@ -103,10 +103,6 @@ class Waiting:
             return Return(after_s=RETURNS_SOON_S)
         self._give_up_place(seen.message, lease)
         return Acknowledge()
-
-
-def _decided(seen: Seen) -> Decision:
-    return decide(seen.row, seen.control, seen.journal, seen.job, seen.at, ended=seen.ended, unowed=seen.unowed)
 
 
 def _conclusion(decision: Decision | None, job: Job | None) -> Conclude | None:
