@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from functions.kit.clock import Clock
@@ -109,13 +109,27 @@ class Endings:
         completion = self._completion(unit, outcome, attempts, effects, reason, owner=owner)
         return self._end(unit, completion, Acknowledge())
 
+    def settled(self, unit: Unit, ran: Ran) -> Ran:
+        """What succeeded, with all effects of its unit; as an error where one that an earlier attempt began is unknown.
+
+        The job may have caught that it could not be called again, for want of time, or never asked for it this time:
+        in either case nobody would look at it any more once the unit is green.
+        """
+        ran = replace(ran, effects=self._effects(unit, ran))
+        unknown = _unknown(ran.effects)
+        if not unknown:
+            return ran
+        error = f"the job returned though the outcome of {unknown}, begun by an earlier attempt, is unknown"
+        return replace(ran, ending=Ending.ERROR, error=bounded(error), summary=None)
+
     def succeeded(self, unit: Unit, ran: Ran, started: datetime) -> Reply:
+        """Of a run whose effects are `settled`."""
         attempts = (*unit.journal.attempts, self._attempt(unit, ran, started))
         completion = self._completion(
             unit,
             Outcome.SUCCEEDED,
             attempts,
-            self._effects(unit, ran),
+            ran.effects,
             started=started,
             summary=ran.summary,
             owner=unit.lease.owner,
@@ -266,9 +280,13 @@ class Endings:
 
 def _seen_to(outcome: Outcome, reason: str, effects: Iterable[EffectState]) -> tuple[Outcome, str]:
     """How a unit ends that nobody goes on with: as failed where a call's outcome is unknown, so that a person looks."""
-    unknown = ", ".join(effect.label for effect in effects if effect.state == UNKNOWN)
+    unknown = _unknown(effects)
     return (
         (Outcome.FAILED, bounded(f"{reason}, and the outcome of {unknown} is unknown"))
         if unknown
         else (outcome, reason)
     )
+
+
+def _unknown(effects: Iterable[EffectState]) -> str:
+    return ", ".join(effect.label for effect in effects if effect.state == UNKNOWN)

@@ -129,6 +129,8 @@ class Protocol:
         if ran.held is not None:
             return self._endings.held(unit, ran)
         if ran.ending is Ending.SUCCEEDED:
+            ran = self._endings.settled(unit, ran)
+        if ran.ending is Ending.SUCCEEDED:
             return self._endings.succeeded(unit, ran, started)
         if ran.ending is Ending.STOPPED:
             return self._endings.stopped(unit, ran, started)

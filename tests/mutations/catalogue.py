@@ -127,6 +127,20 @@ MUTATIONS = (
         ),
     ),
     Mutation(
+        name="success-over-the-unknown",
+        breaks="a unit does not succeed while a call of an earlier attempt is unknown",
+        edits=(
+            Edit(
+                file=_PROTOCOL,
+                old="        if ran.ending is Ending.SUCCEEDED:\n            ran = self._endings.settled(unit, ran)\n",
+                new="",
+            ),
+        ),
+        tests=(
+            "tests/scenarios/test_worker_doubts.py::test_a_unit_whose_job_does_not_make_an_unknown_call_again_fails_and_names_it[False]",
+        ),
+    ),
+    Mutation(
         name="skip-of-a-started-unit",
         breaks="only a unit that never started is skipped",
         edits=(

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from functions.records.entries import Outcome, Verdict
 from functions.sdk import NotApplied, Run
-from tests.support.worlds import CHARGE, Crash, World, a_charge
+from functions.sdk.errors import OutOfTimeError
+from tests.support.worlds import CHARGE, Crash, World, a_charge, beat
 
 
 def doubtful(find: Callable[[str], Any] | None = None, **fields: Any) -> World:
@@ -153,6 +155,74 @@ def test_a_job_that_catches_what_it_is_told_still_waits_for_the_person(does: str
 
     assert len(world.journal().open_holds) == 1
     assert world.journal().completion is None
+
+
+def _left_in_doubt(then: Callable[[World, Run], Any], **fields: Any) -> World:
+    """The first attempt charges, and is not answered; `then` is what the job does in a later one."""
+    world = World(a_charge(**fields))
+
+    def cut_off(*, idempotency_key: str) -> None:
+        world.receiver.charge(idempotency_key=idempotency_key)
+        raise TimeoutError
+
+    @world.job
+    def charge(run: Run):
+        if run.attempt == 1:
+            run.effect("charge", cut_off, repeatable=True)
+        return then(world, run)
+
+    world.due()
+    return world
+
+
+def _swallows_that_there_is_no_time(world: World, run: Run) -> dict[str, Any]:
+    while run.attempt == 2 and run.deadline - world.clock.now() > timedelta(seconds=10):
+        world.clock.sleep(5)
+        assert beat(run)
+    try:
+        run.effect("charge", world.receiver.charge, repeatable=True, timeout=10)
+    except OutOfTimeError:
+        return {"fine": True}
+    return {"charged": True}
+
+
+def test_a_job_that_swallows_that_there_is_no_time_to_repeat_a_call_does_not_complete_over_it() -> None:
+    world = _left_in_doubt(_swallows_that_there_is_no_time)
+    world.settle()
+
+    journal = world.journal()
+    assert journal.completion is not None
+    assert (journal.completion.outcome, journal.completion.summary) == (Outcome.SUCCEEDED, '{"charged": true}')
+    assert [attempt.error for attempt in journal.completion.attempts] == [
+        "TimeoutError: ",
+        "the job returned though the outcome of charge, begun by an earlier attempt, is unknown",
+        None,
+    ]
+    assert [effect.state for effect in journal.completion.effects] == ["done"]
+    assert len(world.receiver.applied) == 1
+
+
+@pytest.mark.parametrize("retried", [False, True])
+def test_a_unit_whose_job_does_not_make_an_unknown_call_again_fails_and_names_it(*, retried: bool) -> None:
+    """Also in a unit that a person had it done again as: the ledger is that of the first."""
+
+    def makes_none(world: World, run: Run) -> dict[str, Any]:
+        return {"fine": True}
+
+    world = _left_in_doubt(makes_none, attempts=1 if retried else 3)
+    world.settle()
+    unit_id = CHARGE
+    if retried:
+        world.handlers.functions["charge"] = lambda run: makes_none(world, run)
+        unit_id = world.due(suffix="~again-1", effects_of=CHARGE)
+        world.settle()
+
+    completion = world.journal(unit_id).completion
+    assert completion is not None
+    assert completion.outcome is Outcome.FAILED
+    assert completion.reason == "the job returned though the outcome of charge, begun by an earlier attempt, is unknown"
+    assert completion.summary is None
+    assert [(effect.label, effect.state) for effect in completion.effects] == [("charge", "unknown")]
 
 
 def test_the_receiver_is_asked_first_and_what_it_knows_is_the_result() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from functions.records.effects import EffectRecord
-from functions.records.entries import Attempt, Completion, EffectState, Ending, Journal, Outcome
+from functions.records.entries import Attempt, EffectState, Ending, Journal, Outcome
 from functions.records.inventory import Row
 from functions.records.leases import DeadHolder, Lease
 from functions.records.unit_id import parse_unit_id
@@ -174,11 +174,14 @@ def test_a_first_attempt_lists_what_it_did_without_reading_the_ledger_and_a_late
         ledger.finish(CHARGE, "effect.a", result=None, now=SLOT)
         ledger.finish(CHARGE, "step.s", result=None, now=SLOT)
 
-        attempted.endings.succeeded(attempted.unit, SUCCEEDED, SLOT)
+        ran = attempted.endings.settled(attempted.unit, SUCCEEDED)
 
-        completion = attempted.world.journal().completion
-        assert isinstance(completion, Completion)
-        assert [(effect.label, effect.state) for effect in completion.effects] == labels
+        assert [(effect.label, effect.state) for effect in ran.effects] == labels
+        if labels == [("a", "done")]:
+            assert ran.ending is Ending.SUCCEEDED
+        else:
+            assert ran.ending is Ending.ERROR
+            assert ran.error == "the job returned though the outcome of left, begun by an earlier attempt, is unknown"
 
 
 def a_dead(**fields: Any) -> DeadHolder:
