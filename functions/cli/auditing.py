@@ -26,6 +26,7 @@ from functions.records.inventory import Row
 from functions.records.tables import COMPLETIONS, CONTROLS, EFFECTS, INCIDENTS, INVENTORY, LEASES
 from functions.records.unit_id import parse_unit_id
 from functions.records.units import UnitRecords
+from functions.schedules.ranges import row_over
 
 MANIFEST = "manifest.json"
 _LARGEST_BYTES = 256 * 1024 * 1024
@@ -63,7 +64,7 @@ def collect(stage: Stage, records: UnitRecords) -> dict[str, Any]:
     state = records.state(stage.clock.now(), stage.stores.skew)
     return {
         "unit.json": _about(stage, unit_id) | {"state": str(state.state), "reason": state.reason},
-        "row.json": _one(found[INVENTORY.name]),
+        "row.json": _one(found[INVENTORY.name]) or _shared_row(stage, records),
         "lease.json": _one(found.get(LEASES.name, [])),
         "control.json": _one(found[CONTROLS.name]),
         "incidents.json": sorted(found[INCIDENTS.name], key=lambda item: str(item["condition"])),
@@ -183,6 +184,14 @@ def _ledgers(unit_id: str, records: UnitRecords) -> list[str]:
     """Its own, and that of the unit whose effects it shares."""
     shared = records.row.effects_of if isinstance(records.row, Row) else None
     return [unit_id, *([shared] if shared and shared != unit_id else [])]
+
+
+def _shared_row(stage: Stage, records: UnitRecords) -> Item | None:
+    """That of the first slot, where a slot that was not to run shares it with others."""
+    if not isinstance(records.row, Row):
+        return None
+    name = row_over(stage.stores.inventory, stage.definitions.jobs, records.unit_id)
+    return stage.stores.database.get(INVENTORY.name, {"unit_id": name}) if name else None
 
 
 def _one(items: list[Item]) -> Item | None:

@@ -28,15 +28,27 @@ def covering(inventory: Inventory, jobs: Mapping[str, Job], unit_ids: Iterable[s
 
     Of a day's slots each is read at most once, however many of them are asked for.
     """
-    found: dict[str, Row] = {}
+    return {
+        str(unit): replace(row, unit_id=str(unit), slot=slot, until=None)
+        for unit, slot, row in _shared(inventory, jobs, unit_ids)
+    }
+
+
+def row_over(inventory: Inventory, jobs: Mapping[str, Job], unit_id: str) -> str | None:
+    """The name of the row in whose range a unit lies that has none: that of the first slot which it stands for."""
+    return next((row.unit_id for _, _, row in _shared(inventory, jobs, [unit_id])), None)
+
+
+def _shared(
+    inventory: Inventory, jobs: Mapping[str, Job], unit_ids: Iterable[str]
+) -> Iterator[tuple[UnitId, datetime, Row]]:
     for (name, _, midnight), units in _by_day(unit_ids).items():
         job = jobs.get(name)
         if job is None:
             continue
         for unit, slot, row in _with_row_before(inventory, job, midnight, units):
             if row is not None and row.covers(slot):
-                found[str(unit)] = replace(row, unit_id=str(unit), slot=slot, until=None)
-    return found
+                yield unit, slot, row
 
 
 def _by_day(unit_ids: Iterable[str]) -> dict[_Day, dict[datetime, UnitId]]:

@@ -7,6 +7,8 @@ import resource
 import tracemalloc
 import zipfile
 from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,7 @@ from functions.cli.stage import Stage
 from functions.records.controls import Control
 from functions.records.database import Put
 from functions.records.incidents import Incident, condition_of
-from functions.records.tables import COMPLETIONS
+from functions.records.tables import COMPLETIONS, INVENTORY
 from functions.sdk import Run
 from tests.support.stages import ANN, a_stage
 from tests.support.worlds import CHARGE, SLOT, World, a_charge
@@ -51,6 +53,18 @@ def collected(stage: Stage, unit_id: str = CHARGE) -> dict[str, Any]:
 
 def evidence(stage: Stage, path: Path) -> str:
     return write(path, CHARGE, collected(stage), by=ANN, at="2026-11-29T07:00:00.000Z")
+
+
+def test_of_a_slot_that_shares_its_row_with_others_it_holds_that_row(world: World, stage: Stage) -> None:
+    world.jobs["hourly"] = replace(a_charge(name="hourly"), schedules=("0 * * * *",))
+    vars(stage)["definitions"] = world.definitions
+    until = SLOT + timedelta(hours=5)
+    first = world.due("hourly", sends=0, state="suppressed", reason="catchup_skipped", until=until)
+
+    documents = collected(stage, "hourly@2026-11-29T09:00:00Z")
+
+    assert documents["unit.json"]["state"] == "suppressed"
+    assert documents["row.json"] == world.stores.database.get(INVENTORY.name, {"unit_id": first})
 
 
 @pytest.fixture
