@@ -132,15 +132,18 @@ def test_a_freed_lease_cannot_be_extended_into_life(stores: Stores) -> None:
     assert stores.leases.read(LOCK) is None
 
 
-def test_c03_a_release_of_the_old_holder_leaves_the_new_one_holding(stores: Stores) -> None:
-    """A's release comes between B's take over and B's first heartbeat; it is refused, and B goes on."""
-    old = taken(stores.leases, "a", until=after(60))
-    new = taken(stores.leases, "b", at=after(100), until=after(160))
+def test_c03_a_release_of_the_old_holder_leaves_the_new_one_holding(database: Guarded) -> None:
+    """B takes over while A's release is on its way: it is refused, whatever A had read before, and B goes on."""
+    leases, holding = Leases(database, SKEW), list[Lease]()
+    old = taken(leases, "a", until=after(60))
+    between = _Between(
+        database, lambda: holding.append(taken(leases, "b", at=after(100), until=after(160))), before_write=1
+    )
 
-    assert not stores.leases.free(old, now=after(101))
+    assert not Leases(between, SKEW).free(old, now=after(101))
 
-    assert stores.leases.read(LOCK) == new
-    assert stores.leases.extend(new, now=after(120), until=after(180)).owner == "b"
+    assert leases.read(LOCK) == holding[0]
+    assert leases.extend(holding[0], now=after(120), until=after(180)).owner == "b"
 
 
 def test_c03_an_owner_that_took_the_lock_again_is_not_freed_by_its_former_token(stores: Stores) -> None:
@@ -177,16 +180,17 @@ def test_a_lock_freed_between_the_look_and_the_take_over_is_taken(database: Guar
 
 
 class _Between(Guarded):
-    """Something happens just before the second write."""
+    """Something happens just before a write, by its number from 1."""
 
-    def __init__(self, inner: Guarded, happens: Callable[[], object]) -> None:
+    def __init__(self, inner: Guarded, happens: Callable[[], object], *, before_write: int = 2) -> None:
         super().__init__(inner)
         self._happens = happens
+        self._before_write = before_write
         self._writes = 0
 
     def change(self, write: Change) -> Item:
         self._writes += 1
-        if self._writes == 2:
+        if self._writes == self._before_write:
             self._happens()
         return super().change(write)
 

@@ -55,6 +55,13 @@ def test_every_condition_of_every_store_is_among_the_cases() -> None:
     assert any(isinstance(write, Check) for write in written)
 
 
+def test_c03_every_write_of_every_store_but_a_heartbeat_asks_by_a_condition_of_its_own() -> None:
+    """What was read a moment before may be another's by now."""
+    written = {name: _undisturbed(prepare)[1].written for name, prepare in CASES.items()}
+
+    assert [name for name in CASES if any(write.condition is None for write in written[name])] == ["heartbeat"]
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_c05_a_write_whose_answer_was_lost_is_recognised_as_our_own_in_memory(name: str) -> None:
     expected, counting = _undisturbed(CASES[name])
