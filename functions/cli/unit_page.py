@@ -11,7 +11,7 @@ from functions.cli.finding import read_one
 from functions.cli.stage import NoInstallationError, Stage
 from functions.kit.instants import to_text, to_text_ms
 from functions.records.controls import Control
-from functions.records.effects import DONE, EffectRecord
+from functions.records.effects import DONE, EffectRecord, as_said
 from functions.records.entries import Entry, Hold, Journal, entry_key
 from functions.records.incidents import OPEN, Incident
 from functions.records.inventory import Row
@@ -143,7 +143,7 @@ def _effects(stage: Stage, records: UnitRecords, state: UnitState) -> Iterator[E
     row = records.row
     of = row.effects_of if isinstance(row, Row) and row.effects_of else records.unit_id
     caller = records.lease.owner if records.lease and state.state is State.RUNNING else None
-    for record in stage.stores.effects.of_unit(of):
+    for record in as_said(stage.stores.effects.of_unit(of), records.journal.words):
         if not record.label.startswith(STEP_LABEL):
             yield _effect(record, caller)
 

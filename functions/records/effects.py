@@ -10,7 +10,8 @@ An in-progress record whose owner is gone means *unknown*: it is never deleted b
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -31,6 +32,7 @@ from functions.records.database import (
     Update,
     every,
 )
+from functions.records.entries import Verdict
 from functions.records.tables import EFFECTS
 
 IN_PROGRESS = "INPROGRESS"
@@ -128,6 +130,14 @@ class Effects:
         """All of a unit's, oldest call first; consistent.  One that cannot be read is named, and hides no other."""
         records = [_shown(item) for item in self._database.find(Find(EFFECTS.name, ("unit_id", unit_id)))]
         return sorted(records, key=lambda record: (record.called_at, record.effect))
+
+
+def as_said(records: Iterable[EffectRecord], words: Mapping[tuple[str, str], Verdict]) -> Iterator[EffectRecord]:
+    """By what a person said of a call (`Journal.words`): done though nobody recorded it, or none at all."""
+    for record in records:
+        word = None if record.status == DONE else words.get((record.key, record.owner))
+        if word is not Verdict.DID_NOT_HAPPEN:
+            yield replace(record, status=DONE) if word is Verdict.HAPPENED else record
 
 
 def _unless_ours(item: Item, record: EffectRecord) -> EffectRecord | None:

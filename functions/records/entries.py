@@ -153,6 +153,17 @@ class Journal:
         return tuple(hold for hold in self.holds if (hold.owner, hold.effect) not in answered)
 
     @property
+    def words(self) -> dict[tuple[str, str], Verdict]:
+        """What a person said of a call, by its key and its owner: it says nothing of another's, or another effect's."""
+        asked = {(hold.owner, hold.effect): hold for hold in self.holds}
+        said: dict[tuple[str, str], Verdict] = {}
+        for review in self.reviews:
+            hold = asked.get((review.hold or "", review.effect or ""))
+            if hold is not None and review.verdict in {Verdict.HAPPENED, Verdict.DID_NOT_HAPPEN}:
+                said[hold.key, hold.effect_owner] = review.verdict
+        return said
+
+    @property
     def begun(self) -> bool:
         """An attempt left something: it is brought to its end, though a deployment suppressed its slot meanwhile."""
         return bool(self.attempts or self.holds or self.unread("attempt", "hold"))

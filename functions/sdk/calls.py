@@ -31,10 +31,9 @@ from functions.sdk.errors import (
     NotApplied,
     StepResultError,
     Stop,
-    Superseded,
 )
 from functions.sdk.ledger import Call, Claim, LedgerLayer, payload_hash
-from functions.sdk.results import NotKeptError, boxed, round_trip, unboxed
+from functions.sdk.results import NotKeptError, boxed, round_trip, unboxed, unfinished, unstarted
 
 DONE = "done"
 UNKNOWN = "unknown"
@@ -92,6 +91,17 @@ def _check(call: Callable[..., Any], entry: Call, arguments: Mapping[str, Any]) 
         return  # built in, and does not say what it takes
     except TypeError as error:
         raise FinalError(f"effect {entry.label} cannot be called: {error}") from error
+
+
+def _refuse_unfinished(result: Any, label: str) -> None:
+    """What returned before it was done is not done, though nothing was raised."""
+    if unstarted(result):
+        raise NotApplied(
+            f"the call of effect {label} is async, or has a yield: nothing of it was run; pass a plain function"
+        )
+    if unfinished(result):
+        kind = type(result).__name__
+        raise EffectUnknownError(f"the call of effect {label} returned a {kind} and did not wait for its result")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -188,6 +198,7 @@ class Calls:
             finally:
                 with self._lock:
                     self._calling -= 1
+            _refuse_unfinished(result, entry.label)
             self._tools.point(AFTER_EFFECT)
             return result
 
@@ -234,7 +245,7 @@ class Calls:
                 guard.check()
             else:
                 guard.ensure(seconds)
-        except Superseded as stop:
+        except Stop as stop:
             self.stopped = stop  # remembered, in case the job swallows it with a bare `except:`
             raise
 

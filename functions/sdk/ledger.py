@@ -25,7 +25,7 @@ from functions.kit.clock import Clock
 from functions.records.effects import DONE, IN_PROGRESS, EffectRecord, Effects
 from functions.records.entries import Verdict
 from functions.sdk.errors import EffectPayloadError, LeaseGone, NotApplied, Stop
-from functions.sdk.results import boxed
+from functions.sdk.results import boxed, unfinished, unstarted
 
 
 class HoldNeeded(Stop):
@@ -124,8 +124,11 @@ class LedgerLayer(BasePersistenceLayer):
     def _ask(self, found: EffectRecord, find: Callable[[str], Any]) -> None:
         try:
             answer = find(self.call.key)
+            told = answer is None or (bool(answer) and not unstarted(answer) and not unfinished(answer))
         except Exception as error:  # the author's code: whatever it raises means that it cannot tell
             raise HoldNeeded(found) from error
+        if not told:  # False, or an empty list: whoever wrote that meant nothing found, or that it is all there is
+            raise HoldNeeded(found)
         if answer is not None:
             self._found_done(found, answer)
         self.call.ready()  # asking took time

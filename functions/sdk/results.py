@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import json
-from typing import Any
+from typing import Any, cast
 
 from functions.kit.errors import FinalError
 
@@ -34,6 +35,25 @@ def round_trip(value: Any, most: int = MAX_RESULT_BYTES) -> Any:
     if len(text) > most:
         raise NotKeptError(f"{len(text)} bytes, more than {most}")
     return json.loads(text)
+
+
+def unstarted(value: Any) -> bool:
+    """Whether a function that is async, or has a yield, returned it: nothing of it was run, nor will be."""
+    if inspect.iscoroutine(value):
+        fresh = inspect.getcoroutinestate(value) == inspect.CORO_CREATED
+    elif inspect.isgenerator(value):
+        fresh = inspect.getgeneratorstate(value) == inspect.GEN_CREATED
+    else:
+        return False
+    value.close()
+    return fresh
+
+
+def unfinished(value: Any) -> bool:
+    """Whether the answer itself is still to come: an awaitable, a generator, a future of asyncio's or of a thread's."""
+    kind = cast("type[object]", type(value))
+    iterates = inspect.isgenerator(value) or inspect.isasyncgen(value)
+    return iterates or inspect.isawaitable(value) or callable(getattr(kind, "add_done_callback", None))
 
 
 def boxed(value: Any) -> dict[str, Any]:

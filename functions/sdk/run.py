@@ -66,7 +66,8 @@ class Run:
         """Call `call(idempotency_key=…, **arguments)` once for this unit, name and item, whatever fails.
 
         `repeatable`: does the receiver honour the key?  If not, an unknown outcome goes to `find(key)` (a result =
-        done, None = certainly not applied, raising = cannot tell), else to a person; never called again by itself.
+        done, None = certainly not applied, raising or an empty result = cannot tell), else to a person; never called
+        again by itself.
         `item` names an element by a text, a number or JSON: one key each, and the same in every attempt.
         `timeout` is the seconds that the call can last, its own retries included; less than the job's lease.
 

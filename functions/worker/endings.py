@@ -14,6 +14,7 @@ from functions.records.bounds import bounded
 from functions.records.completions import Ended
 from functions.records.controls import Control
 from functions.records.effects import DONE as RECORD_DONE
+from functions.records.effects import EffectRecord, as_said
 from functions.records.ended_jobs import DELETED, DISABLED, EndedJob
 from functions.records.entries import (
     Attempt,
@@ -101,7 +102,7 @@ class Endings:
 
     def concluded(self, unit: Unit, conclusion: Conclude) -> Reply:
         """The unit ends without running."""
-        effects = self._from_ledger(unit) if unit.started else ()
+        effects = _states(self._ledger(unit)) if unit.started else ()
         attempts, owner = unit.journal.attempts, unit.lease.owner
         outcome, reason = conclusion.outcome, conclusion.reason
         if reason in {DELETED, DISABLED}:  # by no person's word about this unit
@@ -109,18 +110,23 @@ class Endings:
         completion = self._completion(unit, outcome, attempts, effects, reason, owner=owner)
         return self._end(unit, completion, Acknowledge())
 
-    def settled(self, unit: Unit, ran: Ran) -> Ran:
+    def settled(self, unit: Unit, ran: Ran, *, last: bool) -> Ran:
         """What succeeded, with all effects of its unit; as an error where one that an earlier attempt began is unknown.
 
         The job may have caught that it could not be called again, for want of time, or never asked for it this time:
-        in either case nobody would look at it any more once the unit is green.
+        in either case nobody would look at it any more once the unit is green.  After the `last` attempt a person is
+        asked, who alone can tell.
         """
-        ran = replace(ran, effects=self._effects(unit, ran))
+        if self._is_first(unit):
+            return ran
+        records = self._ledger(unit)
+        ran = replace(ran, effects=_states(records))
         unknown = _unknown(ran.effects)
         if not unknown:
             return ran
         error = f"the job returned though the outcome of {unknown}, begun by an earlier attempt, is unknown"
-        return replace(ran, ending=Ending.ERROR, error=bounded(error), summary=None)
+        held = next(record for record in records if record.status != RECORD_DONE) if last else None
+        return replace(ran, ending=Ending.ERROR, error=bounded(error), summary=None, held=held)
 
     def succeeded(self, unit: Unit, ran: Ran, started: datetime) -> Reply:
         """Of a run whose effects are `settled`."""
@@ -173,7 +179,7 @@ class Endings:
             effect=ran.held.label,
             key=ran.held.key,
             effect_owner=ran.held.owner,
-            called_at=ran.held.called_at,
+            called_at=_called_at(ran.held),
             at=self._clock.now(),
         )
         return self._end(unit, hold, Acknowledge())
@@ -260,22 +266,16 @@ class Endings:
 
     def _effects(self, unit: Unit, ran: Ran) -> tuple[EffectState, ...]:
         """On a first attempt what it did is all there is; later the ledger also knows what earlier ones left behind."""
-        first = not unit.started and unit.row.effects_of is None
-        return ran.effects if first else self._from_ledger(unit)
+        return ran.effects if self._is_first(unit) else _states(self._ledger(unit))
 
-    def _from_ledger(self, unit: Unit) -> tuple[EffectState, ...]:
-        """An effect without a done record is unknown, never "not applied": its caller may have died in the call."""
+    def _is_first(self, unit: Unit) -> bool:
+        return not unit.started and unit.row.effects_of is None
+
+    def _ledger(self, unit: Unit) -> list[EffectRecord]:
+        """The records of its effects, by what persons said of them; a retry shares those of the unit it retries."""
         records = self._stores.effects.of_unit(unit.row.effects_of or unit.row.unit_id)
-        return tuple(
-            EffectState(
-                label=record.label,
-                key=record.key,
-                state=DONE if record.status == RECORD_DONE else UNKNOWN,
-                at=record.done_at or (record.called_at if record.called_at > EPOCH else None),
-            )
-            for record in records
-            if not record.label.startswith(STEP_LABEL)
-        )
+        said = as_said(records, unit.journal.words)
+        return [record for record in said if not record.label.startswith(STEP_LABEL)]
 
 
 def _seen_to(outcome: Outcome, reason: str, effects: Iterable[EffectState]) -> tuple[Outcome, str]:
@@ -286,6 +286,23 @@ def _seen_to(outcome: Outcome, reason: str, effects: Iterable[EffectState]) -> t
         if unknown
         else (outcome, reason)
     )
+
+
+def _states(records: Iterable[EffectRecord]) -> tuple[EffectState, ...]:
+    """An effect without a done record is unknown, never "not applied": its caller may have died in the call."""
+    return tuple(
+        EffectState(
+            label=record.label,
+            key=record.key,
+            state=DONE if record.status == RECORD_DONE else UNKNOWN,
+            at=record.done_at or _called_at(record),
+        )
+        for record in records
+    )
+
+
+def _called_at(record: EffectRecord) -> datetime | None:
+    return record.called_at if record.called_at > EPOCH else None
 
 
 def _unknown(effects: Iterable[EffectState]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -13,18 +12,20 @@ from functions.kit.instants import EPOCH
 from functions.kit.logging import get_logger
 from functions.records.bounds import bounded
 from functions.records.effects import EffectRecord, Effects
-from functions.records.entries import EffectState, Ending, Journal, Verdict
+from functions.records.entries import EffectState, Ending, Journal
 from functions.records.inventory import Row
 from functions.schedules.definitions import Job
 from functions.schedules.slots import previous
 from functions.sdk.calls import Calls, Context, Tools
 from functions.sdk.errors import GiveUp, LeaseGone, Retry, Stop, Superseded
 from functions.sdk.ledger import Claim, HoldNeeded
-from functions.sdk.results import summary
+from functions.sdk.results import summary, unfinished, unstarted
 from functions.sdk.run import Run, Window
 from functions.worker.keepalive import KeepAlive
 from functions.worker.registry import JobFunction
 
+# Errors all the same: asyncio's, of which an import would slow each cold start, and what modules in Rust panic with.
+_NO_EXCEPTIONS = frozenset({"CancelledError", "PanicException"})
 _log = get_logger("worker")
 
 
@@ -84,19 +85,9 @@ def execute(attempting: Attempting, function: JobFunction, keep_alive: KeepAlive
 
 
 def _is_the_jobs(error: BaseException) -> bool:
-    """Not what ends the process, such as KeyboardInterrupt.  asyncio, whose CancelledError is no Exception, is not
-    imported for it: that would slow each cold start.
-    """
+    """Not what ends the process, such as KeyboardInterrupt."""
     known = (Exception, Stop, SystemExit, GeneratorExit, BaseExceptionGroup)
-    return isinstance(error, known) or type(error).__name__ == "CancelledError"
-
-
-def _unstarted(result: Any) -> bool:
-    """A function that was written async, or with a yield, has done nothing yet, and would look like success."""
-    if inspect.iscoroutine(result) or inspect.isgenerator(result):
-        result.close()
-        return True
-    return inspect.isasyncgen(result) or inspect.isawaitable(result)
+    return isinstance(error, known) or type(error).__name__ in _NO_EXCEPTIONS
 
 
 def _raised(error: BaseException, calls: Calls) -> Ran:
@@ -123,8 +114,10 @@ def _returned(result: Any, calls: Calls) -> Ran:
     """A lease that ran out meanwhile is no reason to drop what was done: the ending asks whose it is."""
     if calls.stopped is not None:
         return _stopped(calls.stopped, calls)
-    if _unstarted(result):
+    if unstarted(result):
         return _failed(Ending.ERROR, "the job returned a coroutine or generator: nothing of it was run", calls)
+    if unfinished(result):
+        return _failed(Ending.ERROR, f"the job returned a {type(result).__name__}, which nobody waits for", calls)
     if calls.unknown:
         # A job that catches the error of a call and goes on would otherwise complete over an effect nobody knows.
         labels = ", ".join(state.label for state in calls.unknown)
@@ -150,7 +143,7 @@ def _tools(attempting: Attempting, keep_alive: KeepAlive) -> Tools:
         owner=keep_alive.lease.owner,
         token=keep_alive.lease.token,
         ttl=attempting.row.ttl,
-        words=_words(attempting.journal),
+        words=attempting.journal.words,
     )
     return Tools(
         effects=attempting.effects,
@@ -160,17 +153,6 @@ def _tools(attempting: Attempting, keep_alive: KeepAlive) -> Tools:
         context=attempting.context,
         point=attempting.point,
     )
-
-
-def _words(journal: Journal) -> dict[tuple[str, str], Verdict]:
-    """What a person said of a call, by its key and its owner: of another's, or of another effect, it says nothing."""
-    asked = {(hold.owner, hold.effect): hold for hold in journal.holds}
-    said: dict[tuple[str, str], Verdict] = {}
-    for review in journal.reviews:
-        hold = asked.get((review.hold or "", review.effect or ""))
-        if hold is not None and review.verdict in {Verdict.HAPPENED, Verdict.DID_NOT_HAPPEN}:
-            said[hold.key, hold.effect_owner] = review.verdict
-    return said
 
 
 def _run(attempting: Attempting, keep_alive: KeepAlive, calls: Calls) -> Run:

@@ -126,10 +126,10 @@ class Protocol:
         ran = self._attempt(unit, job, number, context, extend_messages)
         if ran.gone:
             return self._endings.stale(unit, ran.error or "a result")
+        if ran.ending is Ending.SUCCEEDED:
+            ran = self._endings.settled(unit, ran, last=number >= job.attempts)
         if ran.held is not None:
             return self._endings.held(unit, ran)
-        if ran.ending is Ending.SUCCEEDED:
-            ran = self._endings.settled(unit, ran)
         if ran.ending is Ending.SUCCEEDED:
             return self._endings.succeeded(unit, ran, started)
         if ran.ending is Ending.STOPPED:

@@ -132,12 +132,15 @@ MUTATIONS = (
         edits=(
             Edit(
                 file=_PROTOCOL,
-                old="        if ran.ending is Ending.SUCCEEDED:\n            ran = self._endings.settled(unit, ran)\n",
+                old=(
+                    "        if ran.ending is Ending.SUCCEEDED:\n"
+                    "            ran = self._endings.settled(unit, ran, last=number >= job.attempts)\n"
+                ),
                 new="",
             ),
         ),
         tests=(
-            "tests/scenarios/test_worker_doubts.py::test_a_unit_whose_job_does_not_make_an_unknown_call_again_fails_and_names_it[False]",
+            "tests/scenarios/test_worker_doubts.py::test_of_a_call_that_the_job_does_not_make_again_a_person_is_asked_after_the_last_attempt[False-happened]",
         ),
     ),
     Mutation(

@@ -8,9 +8,12 @@ from typing import Any
 
 import pytest
 
+from functions.cli.decide import decide
 from functions.cli.finding import find_unit, lock_of
 from functions.cli.requests import RefusedRequestError
 from functions.cli.retries import Retry, retry
+from functions.cli.show import tell
+from functions.cli.unit_page import page_of
 from functions.records.entries import Outcome, Verdict
 from functions.records.states import State
 from functions.records.units import read_unit
@@ -108,6 +111,46 @@ def test_the_next_retry_follows_the_last_one_and_shares_its_effects(town: Town) 
     assert made.requested.row.effects_of == CHARGE
     assert town.receiver.most_often == 1
     assert len(town.receiver.calls) == 2
+
+
+@pytest.mark.parametrize("answer", [Verdict.HAPPENED, Verdict.DID_NOT_HAPPEN])
+def test_a_call_that_nobody_makes_again_and_nobody_knows_of_is_settled_by_a_persons_word(
+    town: Town, answer: Verdict, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its unit failed, and its job does not make that call any more: a retry alone would fail like it."""
+    watched_from_before(town)
+
+    @town.job
+    def charge(run: Run) -> None:
+        run.effect("charge", cut_off, repeatable=True)
+
+    def cut_off(*, idempotency_key: str) -> None:
+        raise TimeoutError(idempotency_key)
+
+    town.tick(after(0))
+    town.settle()
+    assert town.state(CHARGE).state is State.FAILED
+    town.handlers.functions["charge"] = lambda run: None
+    retried(town)
+    town.settle()
+    town.clock.step(60)
+    town.look()
+    assert town.state(AGAIN).state is State.ON_HOLD
+    assert town.alerts.opened == [("failed", CHARGE), ("needs_decision", AGAIN)]
+    capsys.readouterr()
+    tell(town.stage, page_of(town.stage, AGAIN))
+    assert f"splitshift decide '{AGAIN}' charge {answer} --note" in capsys.readouterr().out
+
+    decide(town.stage, find_unit(town.stage, AGAIN), "charge", answer, "looked there")
+    town.settle()
+    town.clock.step(60)
+    town.look()
+
+    assert town.state(AGAIN).state is State.SUCCEEDED
+    assert set(town.alerts.resolved) == {("failed", CHARGE), ("needs_decision", AGAIN)}
+    assert [line.state for line in page_of(town.stage, AGAIN).effects] == (
+        ["done"] if answer is Verdict.HAPPENED else []
+    )
 
 
 def test_an_incident_names_the_unit(town: Town) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
@@ -202,8 +203,11 @@ def test_a_job_that_swallows_that_there_is_no_time_to_repeat_a_call_does_not_com
     assert len(world.receiver.applied) == 1
 
 
+@pytest.mark.parametrize("verdict", [Verdict.HAPPENED, Verdict.DID_NOT_HAPPEN, Verdict.ABANDON])
 @pytest.mark.parametrize("retried", [False, True])
-def test_a_unit_whose_job_does_not_make_an_unknown_call_again_fails_and_names_it(*, retried: bool) -> None:
+def test_of_a_call_that_the_job_does_not_make_again_a_person_is_asked_after_the_last_attempt(
+    *, retried: bool, verdict: Verdict
+) -> None:
     """Also in a unit that a person had it done again as: the ledger is that of the first."""
 
     def makes_none(world: World, run: Run) -> dict[str, Any]:
@@ -217,12 +221,89 @@ def test_a_unit_whose_job_does_not_make_an_unknown_call_again_fails_and_names_it
         unit_id = world.due(suffix="~again-1", effects_of=CHARGE)
         world.settle()
 
+    first = world.journal().all_attempts[0]
+    [hold] = world.journal(unit_id).open_holds
+    assert (hold.effect, hold.key) == ("charge", world.receiver.calls[0])
+    assert (hold.effect_owner, hold.called_at) == (first.owner, first.started)
+    assert world.journal(unit_id).completion is None
+    untold = [attempt.error for attempt in world.journal(unit_id).attempts[1:]]
+    assert (
+        untold == ["the job returned though the outcome of charge, begun by an earlier attempt, is unknown"][retried:]
+    )
+
+    world.review(verdict, unit_id=unit_id, hold=0)
+    world.send(unit_id)
+    world.settle()
+
     completion = world.journal(unit_id).completion
     assert completion is not None
-    assert completion.outcome is Outcome.FAILED
-    assert completion.reason == "the job returned though the outcome of charge, begun by an earlier attempt, is unknown"
-    assert completion.summary is None
-    assert [(effect.label, effect.state) for effect in completion.effects] == [("charge", "unknown")]
+    assert completion.summary == (None if verdict is Verdict.ABANDON else '{"fine": true}')
+    assert (completion.outcome, [(effect.label, effect.state) for effect in completion.effects]) == {
+        Verdict.HAPPENED: (Outcome.SUCCEEDED, [("charge", "done")]),
+        Verdict.DID_NOT_HAPPEN: (Outcome.SUCCEEDED, []),
+        Verdict.ABANDON: (Outcome.FAILED, [("charge", "unknown")]),
+    }[verdict]
+    assert len(world.receiver.calls) == 1
+
+
+def test_of_several_calls_that_the_job_does_not_make_again_a_person_is_asked_one_by_one() -> None:
+    world = World(a_charge(attempts=2))
+
+    def cut_off(*, idempotency_key: str) -> None:
+        raise TimeoutError
+
+    @world.job
+    def charge(run: Run):
+        for name in ("first", "second") if run.attempt == 1 else ():
+            with suppress(TimeoutError):
+                run.effect(name, cut_off, repeatable=False)
+
+    world.due()
+    world.settle()
+    for place, name in enumerate(("first", "second")):
+        assert [hold.effect for hold in world.journal().open_holds] == [name]
+        world.review(Verdict.HAPPENED, hold=_place_of_open_hold(world))
+        world.send(CHARGE)
+        world.settle()
+        assert (world.journal().completion is None) == (place == 0)
+
+    completion = world.journal().completion
+    assert completion is not None
+    assert completion.outcome is Outcome.SUCCEEDED
+    assert [(effect.label, effect.state) for effect in completion.effects] == [("first", "done"), ("second", "done")]
+
+
+@pytest.mark.parametrize("verdict", [Verdict.HAPPENED, Verdict.DID_NOT_HAPPEN])
+def test_what_a_person_said_of_a_call_holds_also_where_the_job_does_not_make_it_again(verdict: Verdict) -> None:
+    world = doubtful()
+    world.settle()
+    world.review(verdict, hold=0)
+    world.handlers.functions["charge"] = lambda run: {"attempt": run.attempt}
+    world.send(CHARGE)
+    world.settle()
+
+    completion = world.journal().completion
+    assert completion is not None
+    assert (completion.outcome, completion.summary) == (Outcome.SUCCEEDED, '{"attempt": 2}')
+    states = ["done"] if verdict is Verdict.HAPPENED else []
+    assert [effect.state for effect in completion.effects] == states
+    assert len(world.receiver.calls) == 1
+
+
+def test_a_word_about_a_call_that_was_made_again_since_says_nothing_of_the_new_one() -> None:
+    """It did not happen, so it is called once more, cut off again, and then not asked for any more."""
+    world = doubtful(attempts=3)
+    world.settle()
+    world.review(Verdict.DID_NOT_HAPPEN, hold=0)
+    world.handlers.functions["charge"] = _dying_in_its_call(world)
+    world.send(CHARGE)
+    with pytest.raises(Crash):
+        world.deliver()
+    world.handlers.functions["charge"] = lambda run: {"fine": True}
+    world.settle()
+
+    assert world.journal().completion is None
+    assert [hold.effect for hold in world.journal().open_holds] == ["charge"]
 
 
 def test_the_receiver_is_asked_first_and_what_it_knows_is_the_result() -> None:

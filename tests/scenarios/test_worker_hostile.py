@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from concurrent.futures import Future
 from typing import Any
 
 import pytest
@@ -245,7 +246,10 @@ def test_an_async_function_or_a_generator_is_refused_and_not_taken_for_done() ->
     def steps(run: Run) -> Iterator[int]:
         yield run.attempt
 
-    for function in (main, steps):
+    def submits(run: Run) -> Future[int]:
+        return Future()
+
+    for function in (main, steps, submits):
         world = World(a_charge(attempts=1))
         world.handlers.functions["charge"] = function
         world.due()

@@ -203,9 +203,19 @@ def test_sys_exit_in_a_job_fails_its_attempt_and_not_the_worker() -> None:
     assert [attempt.ending for attempt in world.journal().all_attempts] == [Ending.ERROR, Ending.SUCCEEDED]
 
 
+class PanicException(BaseException):
+    """What a module that is written in Rust raises where it panics."""
+
+
 @pytest.mark.parametrize(
     "error",
-    [asyncio.CancelledError(), GeneratorExit(), BaseExceptionGroup("two", [asyncio.CancelledError()]), MemoryError()],
+    [
+        asyncio.CancelledError(),
+        GeneratorExit(),
+        BaseExceptionGroup("two", [asyncio.CancelledError()]),
+        MemoryError(),
+        PanicException("in Rust"),
+    ],
     ids=repr,
 )
 def test_an_error_that_is_no_exception_fails_its_attempt_and_not_the_worker(error: BaseException) -> None:

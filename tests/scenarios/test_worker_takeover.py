@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -313,6 +314,30 @@ def test_c01_a_frozen_worker_that_wakes_after_a_takeover_changes_nothing_and_is_
     assert world.queue.messages == {}
     assert world.journal().completion == journal.completion
     assert world.journal().stale == journal.stale
+
+
+def test_a_job_that_swallows_that_its_lease_is_lost_does_not_complete_without_the_call_that_was_refused() -> None:
+    """Also where nobody has taken the lease over yet, so that its end could be written."""
+    world = World()
+
+    @world.job
+    def charge(run: Run):
+        run.effect("charge", world.receiver.charge, repeatable=True, item="first")
+        if run.attempt == 1:
+            world.clock.step(20)  # the keep-alive was not answered
+        with suppress(BaseException):
+            run.effect("charge", world.receiver.charge, repeatable=True, item="second")
+        return {"fine": True}
+
+    world.due()
+    world.settle()
+
+    journal = world.journal()
+    assert [(stale.owner, stale.brought) for stale in journal.stale] == [
+        (journal.attempts[0].owner, "the lease is lost")
+    ]
+    assert [attempt.ending for attempt in journal.all_attempts] == [Ending.LOST, Ending.SUCCEEDED]
+    assert len(world.receiver.applied) == 2
 
 
 def test_c03_a_late_ending_does_not_free_the_lease_of_the_one_that_took_over() -> None:

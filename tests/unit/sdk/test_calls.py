@@ -6,8 +6,8 @@ import re
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from datetime import date
 from decimal import Decimal
@@ -286,6 +286,51 @@ def test_any_exception_out_of_a_call_leaves_it_unknown_in_the_ledger(unit: Unit,
     assert unit.record.status == "INPROGRESS"
     assert states(attempt) == [("charge", "unknown")]
     assert [state.label for state in attempt.calls.unknown] == ["charge"]
+
+
+async def _sends(*, idempotency_key: str) -> str:
+    return idempotency_key
+
+
+def _yields(*, idempotency_key: str) -> Iterator[str]:
+    yield idempotency_key
+
+
+@pytest.mark.parametrize("call", [_sends, _yields, lambda idempotency_key: _sends(idempotency_key=idempotency_key)])
+def test_a_call_that_is_async_or_has_a_yield_is_not_taken_for_done(unit: Unit, call: Callable[..., Any]) -> None:
+    attempt = unit.attempt()
+
+    with pytest.raises(NotApplied, match="the call of effect charge is async, or has a yield: nothing of it was run"):
+        attempt.effect("charge", call, repeatable=False)
+
+    assert unit.effects.of_unit(CHARGE) == []
+    assert attempt.calls.states == ()
+
+
+def _has_begun(*, idempotency_key: str) -> Iterator[str]:
+    begun = _yields(idempotency_key=idempotency_key)
+    next(begun)
+    return begun
+
+
+async def _streams() -> AsyncIterator[int]:
+    yield 1
+
+
+def _submits(*, idempotency_key: str) -> Future[str]:
+    del idempotency_key
+    return Future()
+
+
+@pytest.mark.parametrize("call", [_has_begun, _submits, lambda idempotency_key: _streams()])
+def test_a_call_that_returns_before_it_is_done_is_unknown(unit: Unit, call: Callable[..., Any]) -> None:
+    attempt = unit.attempt()
+
+    with pytest.raises(EffectUnknownError, match=r"the call of effect charge returned a .* and did not wait"):
+        attempt.effect("charge", call)
+
+    assert unit.record.status == "INPROGRESS"
+    assert states(attempt) == [("charge", "unknown")]
 
 
 def test_not_applied_leaves_no_trace_and_the_effect_may_be_called_again_at_once(unit: Unit, receiver: Receiver) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time
@@ -389,7 +390,7 @@ def test_no_other_word_allows_a_call(unit: Unit, receiver: Receiver, verdict: Ve
         unit.attempt(words).effect("charge", receiver.charge, repeatable=False)
 
 
-@pytest.mark.parametrize("known", [{"id": "i1"}, {}, 0, "", False], ids=repr)
+@pytest.mark.parametrize("known", [{"id": "i1"}, "i1", True, [None]], ids=repr)
 def test_what_the_receiver_knows_of_the_key_is_recorded_and_replayed(
     unit: Unit, receiver: Receiver, known: Any
 ) -> None:
@@ -405,6 +406,35 @@ def test_what_the_receiver_knows_of_the_key_is_recorded_and_replayed(
 
     assert asked == receiver.calls, "asked once, for the key that was sent"
     assert unit.record.status == "COMPLETED"
+
+
+def _finding(key: str) -> Iterator[str]:
+    yield key
+
+
+async def _asking(key: str) -> str:
+    return key
+
+
+def _asking_in_a_thread(key: str) -> Future[str]:
+    del key
+    return Future()
+
+
+@pytest.mark.parametrize("answer", [False, [], {}, "", 0, _finding, _asking, _asking_in_a_thread])
+def test_an_answer_that_is_empty_or_still_to_come_is_no_proof_that_the_receiver_has_it(
+    unit: Unit, receiver: Receiver, answer: Any
+) -> None:
+    left_unknown(unit, receiver, repeatable=False)
+
+    def find(key: str) -> Any:
+        return answer(key) if callable(answer) else answer
+
+    with pytest.raises(HoldNeeded):
+        unit.attempt().effect("charge", receiver.charge, repeatable=False, find=find)
+
+    assert unit.record.status == "INPROGRESS"
+    assert len(receiver.calls) == 1
 
 
 def test_what_the_receiver_certainly_did_not_get_is_called_again(unit: Unit, receiver: Receiver) -> None:

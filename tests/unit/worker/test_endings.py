@@ -174,7 +174,7 @@ def test_a_first_attempt_lists_what_it_did_without_reading_the_ledger_and_a_late
         ledger.finish(CHARGE, "effect.a", result=None, now=SLOT)
         ledger.finish(CHARGE, "step.s", result=None, now=SLOT)
 
-        ran = attempted.endings.settled(attempted.unit, SUCCEEDED)
+        ran = attempted.endings.settled(attempted.unit, SUCCEEDED, last=False)
 
         assert [(effect.label, effect.state) for effect in ran.effects] == labels
         if labels == [("a", "done")]:
@@ -182,6 +182,7 @@ def test_a_first_attempt_lists_what_it_did_without_reading_the_ledger_and_a_late
         else:
             assert ran.ending is Ending.ERROR
             assert ran.error == "the job returned though the outcome of left, begun by an earlier attempt, is unknown"
+            assert ran.held is None
 
 
 def a_dead(**fields: Any) -> DeadHolder:
