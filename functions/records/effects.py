@@ -127,7 +127,10 @@ class Effects:
         return None if item is None else from_item(item)
 
     def of_unit(self, unit_id: str) -> list[EffectRecord]:
-        """All of a unit's, oldest call first; consistent.  One that cannot be read is named, and hides no other."""
+        """All of a unit's, oldest call first; consistent.  One that cannot be read is named, and hides no other.
+
+        Without results, of which thousands of large ones would not fit the memory of a function.
+        """
         records = [_shown(item) for item in self._database.find(Find(EFFECTS.name, ("unit_id", unit_id)))]
         return sorted(records, key=lambda record: (record.called_at, record.effect))
 
@@ -192,7 +195,7 @@ def from_item(item: Item) -> EffectRecord:
 def _shown(item: Item) -> EffectRecord:
     """As much of it as can be read: by its name it is known that it was called."""
     try:
-        return from_item(item)
+        return from_item({name: value for name, value in item.items() if name != "result"})
     except BadEffectError:
         label, key, effect = item.get("label"), item.get("key"), str(item["effect"])
         return EffectRecord(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import inspect
 import json
 import re
 import threading
@@ -24,6 +23,7 @@ from functions.kit.errors import FinalError, SplitshiftError
 from functions.records.bounds import bounded
 from functions.records.effects import Effects
 from functions.records.entries import EffectState
+from functions.sdk.checks import check, refuse_unfinished
 from functions.sdk.errors import (
     DuplicateEffectError,
     EffectPayloadError,
@@ -33,7 +33,7 @@ from functions.sdk.errors import (
     Stop,
 )
 from functions.sdk.ledger import Call, Claim, LedgerLayer, payload_hash
-from functions.sdk.results import NotKeptError, boxed, round_trip, unboxed, unfinished, unstarted
+from functions.sdk.results import NotKeptError, boxed, round_trip, unboxed
 
 DONE = "done"
 UNKNOWN = "unknown"
@@ -81,27 +81,6 @@ def _item_text(item: Any) -> str:
     if isinstance(item, (date, Decimal, UUID)):
         return str(item)
     raise FinalError(f"an item that is a {type(item).__name__} makes no stable key: {_ITEM_ADVICE}")
-
-
-def _check(call: Callable[..., Any], entry: Call, arguments: Mapping[str, Any]) -> None:
-    """A call that cannot take what it is given is an error while nothing is begun, and nobody has to be asked."""
-    try:
-        inspect.signature(call).bind(idempotency_key=entry.key, **arguments)
-    except ValueError:
-        return  # built in, and does not say what it takes
-    except TypeError as error:
-        raise FinalError(f"effect {entry.label} cannot be called: {error}") from error
-
-
-def _refuse_unfinished(result: Any, label: str) -> None:
-    """What returned before it was done is not done, though nothing was raised."""
-    if unstarted(result):
-        raise NotApplied(
-            f"the call of effect {label} is async, or has a yield: nothing of it was run; pass a plain function"
-        )
-    if unfinished(result):
-        kind = type(result).__name__
-        raise EffectUnknownError(f"the call of effect {label} returned a {kind} and did not wait for its result")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -170,7 +149,7 @@ class Calls:
             ready=lambda: self.go_on(timeout),
         )
         try:
-            _check(call, entry, arguments)
+            check(call, entry, arguments)
             entry.ready()
             return self._effect(f"effect.{name}", entry, call, arguments)
         except BaseException as error:
@@ -198,7 +177,7 @@ class Calls:
             finally:
                 with self._lock:
                     self._calling -= 1
-            _refuse_unfinished(result, entry.label)
+            refuse_unfinished(result, entry.label)
             self._tools.point(AFTER_EFFECT)
             return result
 

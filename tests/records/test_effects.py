@@ -125,3 +125,11 @@ def test_a_units_effects_are_listed_by_the_time_of_their_call_and_no_other_units
     stores.effects.begin(effect(unit_id=unit(1)))
 
     assert [record.effect for record in stores.effects.of_unit(UNIT)] == ["b", "c", "a"]
+
+
+def test_a_list_of_a_units_effects_is_without_their_results_which_may_be_large(stores: Stores) -> None:
+    stores.effects.begin(effect())
+    stores.effects.finish(UNIT, "e-1", result='"large"', now=after(1))
+
+    [record] = stores.effects.of_unit(UNIT)
+    assert (record.status, record.done_at, record.result) == ("COMPLETED", after(1), None)

@@ -9,7 +9,7 @@ import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from datetime import date
+from datetime import date, timedelta
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
@@ -177,6 +177,27 @@ def test_a_call_that_cannot_take_its_arguments_is_refused_and_nobody_is_asked_ab
 
     assert unit.effects.of_unit(CHARGE) == []
     assert attempt.calls.unknown == ()
+
+
+@pytest.mark.parametrize(
+    ("how", "says"),
+    [
+        ({"repeatable": "false"}, "repeatable of effect charge is a str: write True or False"),
+        ({"repeatable": None}, "repeatable of effect charge is a NoneType"),
+        ({"find": "by hand"}, "find of effect charge cannot be called: 'by hand' is not a callable object"),
+        ({"find": lambda: None}, "find of effect charge cannot be called: too many positional arguments"),
+        ({"honoured_for": timedelta(days=1)}, "honoured_for of effect charge is a timedelta: write seconds"),
+    ],
+)
+def test_what_would_show_only_once_an_outcome_is_unknown_is_refused_at_the_first_call(
+    unit: Unit, receiver: Receiver, how: dict[str, Any], says: str
+) -> None:
+    usual: dict[str, Any] = {"repeatable": False, "item": None, "timeout": 10, "find": None}
+    with pytest.raises(FinalError, match=re.escape(says)):
+        unit.attempt().calls.effect("charge", receiver.charge, {}, **usual | how)
+
+    assert receiver.calls == []
+    assert unit.effects.of_unit(CHARGE) == []
 
 
 def test_a_call_that_does_not_say_what_it_takes_is_made(unit: Unit) -> None:
