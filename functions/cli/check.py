@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from functions.cli.common import WIDTH, counted, emit_json, jobs_folder, json_option, root_option
-from functions.schedules.compile import Compiled, Error, compile_jobs
+from functions.schedules.compile import JOBS_FILE, POOLS_FILE, Compiled, Error, compile_jobs
 
 
 @click.command(short_help="Are the job files right? Every mistake at once.")
@@ -28,7 +28,7 @@ def command(files: tuple[Path, ...], root: Path, *, as_json: bool) -> None:
       splitshift check functions/jobs/billing/jobs.toml
       splitshift check --json
     """  # noqa: D301  \b is click's mark for lines that stay as they are
-    jobs_folder(root)
+    _refuse_others(files, jobs_folder(root))
     compiled = compile_jobs(root, files)
     errors = _of_files(compiled, files, root)
     if as_json:
@@ -36,6 +36,17 @@ def command(files: tuple[Path, ...], root: Path, *, as_json: bool) -> None:
     else:
         _tell(errors, len(compiled.document["jobs"]))
     raise SystemExit(1 if errors else 0)
+
+
+def _refuse_others(files: tuple[Path, ...], folder: Path) -> None:
+    """Raises a usage error for a file in the jobs' folder that nobody reads: of that, nothing would be wrong."""
+    for file in files:
+        if file.resolve().is_relative_to(folder.resolve()) and not _is_read(file.resolve(), folder.resolve()):
+            raise click.UsageError(f"{file} is no job file: those are named {JOBS_FILE}, and {folder / POOLS_FILE}")
+
+
+def _is_read(file: Path, folder: Path) -> bool:
+    return file.name == JOBS_FILE or file == folder / POOLS_FILE
 
 
 def _of_files(compiled: Compiled, files: tuple[Path, ...], root: Path) -> list[Error]:

@@ -17,7 +17,8 @@ def compiled_or_exit(root: Path) -> Mapping[str, Any]:
     jobs_folder(root)
     compiled = compile_jobs(root)
     for error in compiled.errors:
-        click.echo(f"{error.file}:{error.line} {error.job or ''} {error.field or ''}: {error.message}", err=True)
+        place = " ".join(filter(None, (f"{error.file}:{error.line}", error.job, error.field)))
+        click.echo(f"{place}: {error.message}", err=True)
     if compiled.errors:
         click.echo(f"{counted(len(compiled.errors), 'mistake')}: `splitshift check` says what to write", err=True)
         raise SystemExit(1)

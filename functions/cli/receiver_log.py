@@ -122,6 +122,8 @@ def _instant(row: Mapping[str, Any], name: str) -> datetime:
 
 def _csv(lines: Lines, path: Path, wanted: tuple[str, ...]) -> tuple[Columns, Lines]:
     header = next((line for _, line in lines), "")
+    if isinstance(header, _BadRowError):
+        raise BadLogError(f"{path}: its first line {header}: write the columns' names there, as UTF-8")
     # A spreadsheet writes semicolons where the comma is for decimals.
     delimiter = next((one for one in _DELIMITERS if {*wanted} <= {*_names(header, one)}), _DELIMITERS[0])
     names = _names(header, delimiter)
@@ -164,9 +166,9 @@ def _joined(lines: Lines, is_whole: Callable[[str], bool]) -> Lines:
             yield number, line
 
 
-def _names(header: str | _BadRowError, delimiter: str) -> list[str]:
+def _names(header: str, delimiter: str) -> list[str]:
     try:
-        return [] if isinstance(header, _BadRowError) else [name.strip() for name in _cells(header, delimiter)]
+        return [name.strip() for name in _cells(header, delimiter)]
     except _BadRowError:
         return []
 

@@ -11,6 +11,7 @@ from functions.cli.common import console, counted, emit_json, json_option
 from functions.cli.display import plain, table, where
 from functions.cli.receiver_log import BadRow, rows
 from functions.cli.reconciling import Difference, Reconciled, reconcile
+from functions.cli.requests import known_job
 from functions.cli.stage import Stage, find_stage, stage_options
 from functions.cli.units import jobs_named, window_of
 from functions.kit.instants import to_text, to_text_ms
@@ -63,6 +64,8 @@ def command(
     jobs = jobs_named(stage, job)
     window = window_of(stage, jobs.get(job), since, until)
     found = reconcile(stage, job, jobs, rows(log, key=key_field, time=time_field), window)
+    if not found.units:
+        known_job(stage, job)  # of a name that is nobody's there is nothing to miss, and that is no good news
     for row in found.log.bad[:_BAD_ROWS_TOLD]:
         click.echo(f"{log}:{row.line}: {plain(row.problem)}", err=True)
     if as_json:
@@ -106,7 +109,8 @@ def tell(stage: Stage, job: str, found: Reconciled) -> None:
     if log.unlisted:
         click.echo(f"and {counted(log.unlisted, 'row')} with further keys that no unit has")
     if log.bad:
-        click.echo(f"{counted(len(log.bad) + log.bad_unlisted, 'row')} could not be read: what they say is unknown")
+        bad = counted(len(log.bad) + log.bad_unlisted, "row")
+        click.echo(f"{bad} could not be read, so that this is not the whole answer")
     if found.ok:
         click.echo("every effect is there once, and nothing else")
 

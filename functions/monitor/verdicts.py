@@ -266,7 +266,8 @@ def _unapproved(case: Case, now: datetime, skew: timedelta) -> Iterator[Finding]
 def _why_failed(completion: Completion) -> str:
     tried = len(completion.attempts)
     last = next((attempt.error for attempt in reversed(completion.attempts) if attempt.error), None)
-    return f"at {to_text(completion.finished)}, after {tried} attempts: {last or completion.reason or 'no error text'}"
+    attempts = f"{tried} attempt" if tried == 1 else f"{tried} attempts"
+    return f"at {to_text(completion.finished)}, after {attempts}: {last or completion.reason or 'no error text'}"
 
 
 def _question(hold: Hold) -> str:

@@ -142,6 +142,7 @@ def test_a_failure_is_over_when_a_later_unit_of_the_job_succeeds():
     fail(world, T, "12:00:05", "12:00:10")
     world.look_each_minute("12:01", "12:59")
     assert world.receiver.resolved == []
+    assert "after 1 attempt: BillingError: no route" in str(world.receiver.incidents[0].detail)
     world.work(unit("hourly", "13:00"), "13:00:01", "13:00:05")
     world.look_each_minute("13:01", "13:10")
     assert world.receiver.got == [("open", "failed", T), ("resolved", "failed", T)]

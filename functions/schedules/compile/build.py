@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 JOBS_FOLDER = ("functions", "jobs")
+JOBS_FILE = "jobs.toml"
 POOLS_FILE = "pools.toml"
 
 
@@ -44,7 +45,7 @@ def compile_folder(folder: Path, *, root: Path, code: Path | None = None, files:
     File names in errors are relative to the root.
     """
     extra = [path for path in files if not path.resolve().is_relative_to(folder.resolve())]
-    paths = [*sorted(folder.rglob("jobs.toml")), *(path for path in extra if path.name != POOLS_FILE)]
+    paths = [*sorted(folder.rglob(JOBS_FILE)), *(path for path in extra if path.name != POOLS_FILE)]
     pool_paths = [path for path in (folder / POOLS_FILE, *extra) if path.name == POOLS_FILE and path.exists()]
     errors: list[Error] = []
     pool_sources = [source for path in pool_paths if (source := _read(path, root, errors))]

@@ -83,6 +83,15 @@ def test_a_file_outside_the_project_is_checked_with_the_code_beside_it(project: 
     assert "outside/jobs.toml:5  wrong  max_duration" in check(project, str(outside / "jobs.toml")).stdout
 
 
+@pytest.mark.parametrize("name", ["job.toml", "other/pools.toml", "work.py"])
+def test_a_file_among_the_jobs_that_nobody_reads_is_not_called_right(project: Project, name: str) -> None:
+    file = project.write(WRONG, name)
+    project.write(GOOD)
+    result = check(project, str(file))
+    assert result.exit_code == 2
+    assert f"{name} is no job file: those are named jobs.toml, and " in " ".join(result.stderr.split())
+
+
 def test_output_fits_100_columns_and_cannot_steer_the_terminal(project: Project) -> None:
     """H08"""
     name = "x" * 90 + "\\u001b[31m"

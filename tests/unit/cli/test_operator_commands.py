@@ -181,6 +181,16 @@ def test_reconcile_tells_bad_rows_by_file_and_line_and_a_wrong_file_is_one_error
 
 
 @pytest.mark.usefixtures("installed")
+def test_of_a_job_that_never_was_reconcile_calls_nothing_right(run: Run, tmp_path: Path) -> None:
+    log = tmp_path / "log.csv"
+    log.write_text("key,time\n")
+    refused = run("reconcile", "region", "--log", str(log))
+    assert (refused.code, refused.out) == (1, "")
+    assert 'there is no job "region"' in refused.err
+    assert "did you mean regions?" in refused.err
+
+
+@pytest.mark.usefixtures("installed")
 def test_audit_writes_evidence_once_and_verifies_it(run: Run, tmp_path: Path) -> None:
     asked = run("trigger", "regions", "--partition", "us", "--key", "audited", "--json")
     unit_id = asked.document["unit_id"]

@@ -91,11 +91,14 @@ def test_lines_that_are_no_json_object_with_a_key_hide_no_other(tmp_path: Path, 
     [
         ("log.txt", "", "neither .csv nor .jsonl"),
         ("log.csv", "", "its first line names no column key and no column time"),
+        ("log.csv", "key,time\n".encode("utf-16"), "its first line is no UTF-8: write the columns"),
         ("log.csv", "key;at\nk1;2026-11-29T06:39:02Z\n", "names no column key"),
         ("log.csv", "key,at\n", "names no column time: write a header, or say with --key-field"),
     ],
 )
-def test_a_file_of_which_no_row_can_be_read_is_one_error(tmp_path: Path, name: str, content: str, said: str) -> None:
+def test_a_file_of_which_no_row_can_be_read_is_one_error(
+    tmp_path: Path, name: str, content: str | bytes, said: str
+) -> None:
     with pytest.raises(BadLogError, match=said):
         next(rows(a_log(tmp_path, content, name)))
 

@@ -203,6 +203,14 @@ def test_what_is_asked_wrongly_is_said_in_one_error(run: Command, arguments: tup
     assert "Traceback" not in ran.err
 
 
+def test_wrong_job_files_are_told_with_their_places(run: Command, tmp_path: Path) -> None:
+    project = a_project(tmp_path)
+    project.write("[jobs.a]\nschedule = \n")
+    ran = run("try", "a", "--root", str(project.root))
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err.splitlines()[0] == "functions/jobs/jobs.toml:2: is not valid TOML: Invalid value"
+
+
 def test_the_workers_own_log_is_not_in_the_way_and_is_there_again_afterwards(run: Command) -> None:
     before = logging.getLogger("splitshift-worker").level
     ran = run("try", "charge")
