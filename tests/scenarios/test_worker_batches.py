@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 from botocore.exceptions import EndpointConnectionError
@@ -82,6 +82,20 @@ def test_c11_a_unit_is_begun_only_if_the_function_outlasts_its_longest_run(
 
     assert len(ran) == runs
     assert world.lease() is None
+
+
+def test_c11_no_lease_is_taken_for_longer_than_its_attempt_may_last() -> None:
+    world = World(a_charge(lease_s=300, max_duration_s=60))
+    ends: list[datetime] = []
+
+    @world.job
+    def charge(run: Run):
+        ends.extend((world.holder().expires_at, run.deadline))
+
+    world.due()
+    world.deliver()
+
+    assert ends == [SLOT + timedelta(seconds=60)] * 2
 
 
 def test_first_of_all_every_message_of_a_batch_is_hidden_for_the_pools_longest_lease_and_the_skew() -> None:

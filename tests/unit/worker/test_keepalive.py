@@ -60,6 +60,11 @@ class Held:
         return (stored.expires_at - self.clock.now()).total_seconds()
 
 
+def actions(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """What was logged, by its action."""
+    return [vars(record)["action"] for record in caplog.records]
+
+
 def raising(error: Exception) -> Interference:
     def interference(call: Callable[[], Any]) -> Any:
         del call
@@ -101,7 +106,7 @@ def test_c08_beats_that_fail_and_then_work_keep_the_lease(error: Exception) -> N
 
 @pytest.mark.parametrize("error", PASSING, ids=lambda error: type(error).__name__)
 def test_c08_a_beat_that_always_fails_is_tried_until_the_end_and_the_job_is_told_when_its_lease_ran_out(
-    error: Exception,
+    error: Exception, caplog: pytest.LogCaptureFixture
 ) -> None:
     held = Held(dict.fromkeys(range(1, 1000), raising(error)))
     while held.clock.now() < SLOT + timedelta(seconds=LENGTH_S):
@@ -111,6 +116,7 @@ def test_c08_a_beat_that_always_fails_is_tried_until_the_end_and_the_job_is_told
         assert not held.keep_alive.beat()
 
     assert len(held.database.calls) >= 8, "sooner again after a failure than after a success"
+    assert actions(caplog) == ["beat_failed"] * len(held.database.calls)
     assert held.keep_alive.lost
     with pytest.raises(LeaseGone):
         held.keep_alive.check()
@@ -120,7 +126,7 @@ def test_c08_a_beat_that_always_fails_is_tried_until_the_end_and_the_job_is_told
     assert len(held.database.calls) == before, "nothing is tried beyond max_duration"
 
 
-def test_c08_a_refused_beat_means_lost_and_is_final() -> None:
+def test_c08_a_refused_beat_means_lost_and_is_final(caplog: pytest.LogCaptureFixture) -> None:
     held = Held()
     held.clock.step(LENGTH_S + 2)
     second = held.take("second")
@@ -137,6 +143,7 @@ def test_c08_a_refused_beat_means_lost_and_is_final() -> None:
     calls = len(held.database.calls)
     assert not held.keep_alive.beat()
     assert len(held.database.calls) == calls
+    assert actions(caplog) == ["lease_lost"]
 
 
 @pytest.mark.parametrize("max_s", [10, 15, 16, 44, 60, 61, 119, 600, 900])
