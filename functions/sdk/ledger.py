@@ -86,7 +86,7 @@ class LedgerLayer(BasePersistenceLayer):
             if found is None:
                 return
             self._judge(found)
-            if self.call.honoured_for is not None and self.in_doubt:
+            if self.in_doubt:
                 wanted = replace(wanted, called_at=found.called_at)  # the time counts from the first that may be known
             found = self._effects.take_over(found, wanted)
         if found is not None:

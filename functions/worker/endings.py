@@ -126,7 +126,7 @@ class Endings:
             return ran
         error = f"the job returned though the outcome of {unknown}, begun by an earlier attempt, is unknown"
         held = next(record for record in records if record.status != RECORD_DONE) if last else None
-        return replace(ran, ending=Ending.ERROR, error=bounded(error), summary=None, held=held)
+        return replace(ran, ending=Ending.ERROR, error=bounded(error), held=held)
 
     def succeeded(self, unit: Unit, ran: Ran, started: datetime) -> Reply:
         """Of a run whose effects are `settled`."""

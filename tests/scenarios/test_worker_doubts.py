@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
+from functions.records.database import Put
 from functions.records.entries import Outcome, Verdict
+from functions.records.tables import EFFECTS
 from functions.sdk import NotApplied, Run
 from functions.sdk.errors import OutOfTimeError
 from tests.support.worlds import CHARGE, Crash, World, a_charge, beat
@@ -271,6 +273,26 @@ def test_of_several_calls_that_the_job_does_not_make_again_a_person_is_asked_one
     assert completion is not None
     assert completion.outcome is Outcome.SUCCEEDED
     assert [(effect.label, effect.state) for effect in completion.effects] == [("first", "done"), ("second", "done")]
+
+
+def test_a_call_whose_record_cannot_be_read_is_asked_about_with_what_is_known_of_it() -> None:
+    world = _left_in_doubt(lambda _, run: {"fine": run.attempt}, attempts=2)
+    world.deliver()
+    [record] = world.effects()
+    key = {"unit_id": CHARGE, "effect": record.effect}
+    world.database.put(Put(EFFECTS.name, {**key, "label": record.label, "key": record.key, "status": "v9"}))
+    world.settle()
+    [hold] = world.journal().open_holds
+    assert (hold.effect, hold.key, hold.called_at) == ("charge", record.key, None)
+
+    world.review(Verdict.HAPPENED, hold=0)
+    world.send(CHARGE)
+    world.settle()
+
+    completion = world.journal().completion
+    assert completion is not None
+    assert completion.outcome is Outcome.SUCCEEDED
+    assert [(effect.label, effect.state) for effect in completion.effects] == [("charge", "done")]
 
 
 @pytest.mark.parametrize("verdict", [Verdict.HAPPENED, Verdict.DID_NOT_HAPPEN])

@@ -16,8 +16,10 @@ from uuid import UUID
 import pytest
 
 from functions.kit.clock import SettableClock
-from functions.records.effects import IN_PROGRESS
+from functions.records.database import Put
+from functions.records.effects import IN_PROGRESS, to_item
 from functions.records.entries import Verdict
+from functions.records.tables import EFFECTS
 from functions.sdk.errors import EffectPayloadError, LeaseGone, NotApplied
 from functions.sdk.ledger import HoldNeeded, payload_hash
 from tests.support.worlds import CHARGE, Crash, Interfered, Receiver, lose_answer, meanwhile
@@ -259,16 +261,16 @@ def test_a_repetition_that_was_not_applied_says_nothing_of_the_call_before_it(
 def test_the_time_for_which_a_key_is_known_counts_from_the_first_call_also_over_one_that_was_not_applied(
     unit: Unit, receiver: Receiver
 ) -> None:
-    def effect(call: Callable[..., Any]) -> None:
+    def effect(call: Callable[..., Any], honoured_for: float | None = 225) -> None:
         calls = unit.attempt().calls
-        calls.effect("charge", call, {}, repeatable=True, item=None, timeout=10, find=None, honoured_for=200)
+        calls.effect("charge", call, {}, repeatable=True, item=None, timeout=10, find=None, honoured_for=honoured_for)
 
     with pytest.raises(TimeoutError):
         effect(cut_off(receiver))
     with pytest.raises(NotApplied):  # 75 s from one attempt to the next
         effect(refused)
     with pytest.raises(TimeoutError):
-        effect(cut_off(receiver))
+        effect(cut_off(receiver), honoured_for=None)  # a job that does not say so yet
     with pytest.raises(HoldNeeded):
         effect(receiver.charge)
 
@@ -511,6 +513,28 @@ def test_d06_other_arguments_under_the_same_key_are_an_error_and_nothing_is_call
 
     assert [amount for _, amount in receiver.applied] == [1]
     assert unit.record == before
+
+
+def test_arguments_that_could_not_be_compared_at_the_first_call_do_not_stand_against_a_later_one(
+    unit: Unit, receiver: Receiver
+) -> None:
+    cycle: list[Any] = []
+    cycle.append(cycle)
+    left_unknown(unit, receiver, amount=cycle)
+    assert unit.record.payload is None
+
+    assert unit.attempt().effect("charge", receiver.charge, amount=2) == {"charged": 2}
+
+
+def test_what_another_began_under_the_same_token_is_not_called_and_no_persons_question(
+    unit: Unit, receiver: Receiver
+) -> None:
+    left_unknown(unit, receiver, repeatable=False)
+    attempt = unit.attempt()
+    unit.database.put(Put(EFFECTS.name, to_item(replace(unit.record, token=attempt.calls.token))))
+
+    with pytest.raises(LeaseGone):
+        attempt.effect("charge", receiver.charge, repeatable=False)
 
 
 def test_d06_the_same_arguments_are_the_same_in_any_order_also_after_it_is_done(unit: Unit, receiver: Receiver) -> None:
