@@ -52,8 +52,8 @@ def command(
     missing: done by the journal, not in FILE.  doubled: applied more than once.  unknown: called, and no answer
     recorded; FILE says whether it was applied, which `splitshift decide` wants to know.  extra: applied, and no unit of
     JOB has that key, also none with a slot up to 7 days before --since.  FILE must cover --since to --until, and its
-    times need an offset.  Rows that cannot be read are told by their line, the others go on.  Exit code 1 if there is
-    any of these.
+    times need an offset.  Its keys are those of `splitshift show`, or what run.aws made of them.  Rows that cannot be
+    read are told by their line, the others go on.  Exit code 1 if there is any of these.
 
     \b
     Examples:
@@ -64,7 +64,7 @@ def command(
     jobs = jobs_named(stage, job)
     window = window_of(stage, jobs.get(job), since, until)
     found = reconcile(stage, job, jobs, rows(log, key=key_field, time=time_field), window)
-    if not found.units:
+    if not (found.units or found.judged):
         known_job(stage, job)  # of a name that is nobody's there is nothing to miss, and that is no good news
     for row in found.log.bad[:_BAD_ROWS_TOLD]:
         click.echo(f"{log}:{row.line}: {plain(row.problem)}", err=True)

@@ -6,6 +6,7 @@
     extra      applied, and no unit of the job has such a key
 
 Effects are judged by when they were called.  The ledger is what counts; where it has nothing the completion does.
+A receiver's log has a key as it is, or as AWS gets it.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from functions.records.effects import DONE, EffectRecord
 from functions.records.inventory import Row
 from functions.records.states import State
 from functions.schedules.model import Job
+from functions.sdk.aws_calls import token_of
 from functions.sdk.calls import STEP_LABEL
 
 # A unit may call long after its slot: while it waits, and when it is retried.
@@ -84,10 +86,10 @@ class Log:
         else:
             self.bad_unlisted += 1
 
-    def count(self, row: Applied, known: Collection[str], window: Window) -> None:
+    def count(self, row: Applied, keys: Mapping[str, str], window: Window) -> None:
         self.rows += 1
-        if row.key in known:
-            seen = self.seen.setdefault(row.key, Seen(line=row.line, at=row.at))
+        if row.key in keys:
+            seen = self.seen.setdefault(keys[row.key], Seen(line=row.line, at=row.at))
         elif not window.holds(row.at):
             self.outside += 1
             return
@@ -98,11 +100,11 @@ class Log:
             seen = self.strangers.setdefault(row.key, Seen(line=row.line, at=row.at))
         seen.times += 1
 
-    def recognise(self, known: Collection[str]) -> list[str]:
+    def recognise(self, keys: Mapping[str, str]) -> list[str]:
         """Keys that were strangers, and are known by now: those of units from before the window, which called in it."""
-        found = [key for key in self.strangers if key in known]
-        self.seen |= {key: self.strangers.pop(key) for key in found}
-        return found
+        found = [name for name in self.strangers if name in keys]
+        self.seen |= {keys[name]: self.strangers.pop(name) for name in found}
+        return [keys[name] for name in found]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,16 +130,16 @@ def reconcile(
 ) -> Reconciled:
     units = list_units(stage, window, jobs, only=job)
     known = known_effects(stage, units)
-    log = Log()
+    log, keys = Log(), _by_name(known)
     for row in rows:
         if isinstance(row, BadRow):
             log.refuse(row)
         else:
-            log.count(row, known, window)
+            log.count(row, keys, window)
     if log.strangers:
         before = Window(since=window.since - EARLIER, until=window.since)
         earlier = known_effects(stage, list_units(stage, before, jobs, only=job))
-        known |= {key: earlier[key] for key in log.recognise(earlier)}
+        known |= {key: earlier[key] for key in log.recognise(_by_name(earlier))}
     judged = [effect for effect in known.values() if effect.at is None or window.holds(effect.at)]
     return Reconciled(
         window=window,
@@ -152,6 +154,11 @@ def reconcile(
             for key, seen in sorted(log.strangers.items(), key=lambda item: item[1].line)
         ),
     )
+
+
+def _by_name(known: Iterable[str]) -> dict[str, str]:
+    """Keys by what a receiver may know them by."""
+    return {name: key for key in known for name in (key, token_of(key))}
 
 
 def known_effects(stage: Stage, units: Collection[Listed]) -> dict[str, Known]:

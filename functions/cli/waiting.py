@@ -44,7 +44,8 @@ def _wait(stage: Stage, job: Job, requested: Sequence[Requested], seen: dict[str
             records = read_unit(stage.stores, unit_id, lock_of(stage))
             state = records.state(stage.clock.now(), stage.stores.skew)
             if state != seen.get(unit_id):
-                click.echo(f"{unit_id}  {state.state}{f': {plain(state.reason)}' if state.reason else ''}", err=True)
+                name = str(state.state).replace("_", " ")
+                click.echo(f"{unit_id}  {name}{f': {plain(state.reason)}' if state.reason else ''}", err=True)
             seen[unit_id] = state
         if all(state.state in STOPS_WAITING for state in seen.values()):
             return

@@ -16,6 +16,7 @@ from functions.cli.stage import Stage
 from functions.records.database import Remove
 from functions.records.tables import EFFECTS
 from functions.sdk import Retry, Run
+from functions.sdk.aws_calls import token_of
 from tests.support.stages import a_stage
 from tests.support.worlds import CHARGE, SLOT, Crash, World, a_charge
 
@@ -150,6 +151,18 @@ def test_the_key_of_a_unit_from_before_that_called_late_is_no_stranger_and_still
 
     assert compared(stage, row(key, now), window=window).ok
     assert [one.key for one in compared(stage, row(key, now), row(key, now), window=window).doubled] == [key]
+
+
+def test_aws_knows_a_key_as_the_uuid_that_it_was_sent(world: World, stage: Stage) -> None:
+    first, second = charged(world, "a", "b")
+    found = compared(stage, row(token_of(first)), row(token_of(second)), row(token_of(second)))
+    assert (found.missing, found.extra) == ((), ())
+    [doubled] = found.doubled
+    assert doubled.key == second
+
+    later = Window(since=SLOT + MINUTE, until=DAY.until)
+    found = compared(stage, row(token_of(first), SLOT + 2 * MINUTE), window=later)
+    assert found.ok, "a unit's from before, that called late"
 
 
 def test_a_retry_shares_the_effects_of_its_unit_and_they_count_once(world: World, stage: Stage) -> None:

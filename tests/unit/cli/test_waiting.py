@@ -53,7 +53,9 @@ def test_it_ends_where_a_person_is_needed(town: Town, capsys: pytest.CaptureFixt
 
     town.turning.turns = (lambda: dies_once(town), lambda: town.clock.step(20), town.work)
     assert waited(town) == [State.ON_HOLD, State.ON_HOLD]
-    assert "not complete within its time" not in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "~manual  on hold: nobody knows" in told
+    assert "not complete within its time" not in told
 
 
 def dying(**_: object) -> None:
