@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from functions.kit.instants import to_epoch_s
 from functions.records.database import Put
 from functions.records.incidents import CLAIM, OPEN, RESOLVED, Incident, Incidents, Watched, condition_of
 from functions.records.stores import Stores
@@ -92,6 +93,24 @@ def test_a_condition_that_comes_back_opens_a_new_episode_with_nothing_of_the_las
 
     assert again == incident(episode=2, opened_at=after(10), unsent=OPEN)
     assert again.incident_id != first.incident_id
+
+
+def test_c07_an_incident_that_comes_back_after_the_ttl_of_its_last_end_is_told_and_is_no_garbage_any_more(
+    database: Guarded, stores: Stores
+) -> None:
+    over = stores.incidents.resolve(told(stores.incidents), now=after(9))
+    assert over is not None
+    stores.incidents.mark_sent(over, "m-2", now=after(9))
+    key = {"condition": over.condition}
+    ended = database.get("incidents", key)
+    assert ended is not None
+    database.inner.put(Put("incidents", ended | {"ttl": to_epoch_s(after(-3600))}))
+
+    opened(stores.incidents, 10, episode=2)
+
+    item = database.get("incidents", key)
+    assert item is not None
+    assert "ttl" not in item
 
 
 def test_what_another_left_untold_is_sent_after_its_claim_and_not_before(stores: Stores, other: Incidents) -> None:

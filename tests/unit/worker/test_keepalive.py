@@ -245,7 +245,7 @@ def beating() -> list[threading.Thread]:
     return [thread for thread in threading.enumerate() if thread.name == "keep-alive"]
 
 
-def test_the_ticker_beats_by_itself_also_after_an_error_that_nobody_thought_of() -> None:
+def test_c08_the_ticker_beats_by_itself_also_after_an_error_that_nobody_thought_of() -> None:
     held = Held({1: raising(KeyError("odd"))}, length_s=0.03)
     enough = threading.Event()
 
