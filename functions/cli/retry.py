@@ -26,8 +26,9 @@ from functions.records.unit_id import parse_unit_id
 def command(unit: str, *, wait: bool, yes: bool, as_json: bool, **where_to_look: Any) -> None:
     """Do again what UNIT did not do, in a new unit: UNIT~again-1, then ~again-2.
 
-    Effects that were done are not repeated; those that nobody knows of are treated as in any other attempt.  Only a
-    unit that is over can be retried: failed, expired, skipped or cancelled.  One that
+    Effects that were done are not repeated; those that nobody knows of are treated as in any other attempt: called
+    again where the receiver honours their keys, else a person is asked (decide), also where the job does not make such
+    a call any more.  Only a unit that is over can be retried: failed, expired, skipped or cancelled.  One that
     succeeded is refused (trigger makes a new run), one on hold too (decide answers what it waits for).  UNIT may be
     short, as in show.  Of a job that is paused it is refused; with --yes the new unit waits for the end of the pause.
 

@@ -146,12 +146,14 @@ def _exists(code: str) -> bool:
 
 
 def _certainly_refused(error: ClientError) -> bool:
-    """A refusal of the first try.  After a retry it may speak of that one only, and a mismatch or a conflict tells of
-    an earlier call that was applied.
+    """A refusal of the first try.  After a retry it may speak of that one only, and a mismatch, a conflict or what is
+    in progress tells of an earlier call that was, or will be, applied.
     """
     metadata: Mapping[str, Any] = error.response.get("ResponseMetadata", {})
     status = metadata.get("HTTPStatusCode", 500)
-    told_of_another = status == HTTPStatus.CONFLICT or "Idempotent" in _code(error)
+    told_of_another = status == HTTPStatus.CONFLICT or any(
+        word in _code(error) for word in ("Idempotent", "InProgress")
+    )
     refused = HTTPStatus.BAD_REQUEST <= status < HTTPStatus.INTERNAL_SERVER_ERROR
     return refused and not told_of_another and metadata.get("RetryAttempts", 1) == 0
 

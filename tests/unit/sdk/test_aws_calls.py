@@ -139,6 +139,7 @@ def test_a_call_that_aws_refuses_at_once_is_not_applied_and_leaves_nothing_unkno
     [
         ("ConflictException", 409, 0),
         ("IdempotentParameterMismatch", 400, 0),
+        ("TransactionInProgressException", 400, 0),
         ("AccessDenied", 403, 1),
         ("InternalError", 500, 0),
     ],
