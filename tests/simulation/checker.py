@@ -114,23 +114,32 @@ class Checker:
     def _effects_of(self, entry: Item, unit_id: str) -> None:
         stated = {effect["key"]: effect["state"] for effect in entry.get("effects", [])}
         ledger = [item for item in self._world.memory.scan(EFFECTS.name) if item["unit_id"] == unit_id]
-        receiver = self._world.receiver
-        open_ones = [item for item in ledger if item["status"] != "COMPLETED"]
+        receiver, said = self._world.receiver, self._said(unit_id)
+        words = {item["key"]: said.get((item["label"], item["owner"])) for item in ledger}
+        open_ones = [item for item in ledger if item["status"] != "COMPLETED" and words[item["key"]] is None]
         if entry["outcome"] == "succeeded":
             if open_ones:
                 self.found(4, f"{unit_id} succeeded while {open_ones[0]['label']} was in progress")
             for key, effect in receiver.expected(unit_id, self._world.plan):
-                if not receiver.applied.get(key):
+                if not receiver.applied.get(key) and words.get(key) != "did-not-happen":
                     self.found(4, f"{unit_id} succeeded, and {effect} was never applied")
             return
         # Only what was called: a record whose call was never begun is known to be nothing.
-        tried = receiver.tried_of(unit_id)
+        tried = {key for key in receiver.tried_of(unit_id) if words.get(key) != "did-not-happen"}
         for item in open_ones:
             if item["key"] in tried and stated.get(item["key"]) != "unknown":
                 self.found(10, f"{item['label']} of {unit_id} is unknown, and the completion does not say so")
         if entry["outcome"] == "failed":
             for key in tried - stated.keys():
                 self.found(10, f"a call of {unit_id} with key {key[:6]} is not in its completion")
+
+    def _said(self, unit_id: str) -> dict[tuple[str, str], str]:
+        """What the person said of an effect, by its label and by whoever had called it: of no other call."""
+        return {
+            (str(item["effect"]), str(item["effect_owner"])): str(item["verdict"])
+            for item in self._world.memory.scan(COMPLETIONS.name)
+            if item["unit_id"] == unit_id and item["entry"].startswith("review#") and "effect_owner" in item
+        }
 
     def _lease(self, old: Item | None, new: Item | None) -> None:
         world, now_ms = self._world, self._world.hub.now_ms
