@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 
 from functions.records.entries import Ending, Outcome, Verdict
-from functions.sdk import Run
+from functions.sdk import NotApplied, Run
 from functions.sdk.errors import EffectPayloadError, LeaseGone
 from tests.support.worlds import CHARGE, Crash, Interfered, World, a_charge, lose_answer, refuse
 
@@ -307,6 +308,44 @@ def test_a_step_is_taken_once_and_its_result_is_replayed_to_the_next_attempt() -
     completion = world.journal().completion
     assert completion is not None
     assert completion.effects == (), "a step is no effect"
+
+
+def test_i4_what_a_job_left_behind_and_has_written_down_already_is_not_called_once_its_attempt_ends() -> None:
+    """A thread that the job does not wait for: it was on its way to the call, past every look at the lease."""
+    world = World()
+    begun, ends = threading.Event(), threading.Event()
+
+    def begins(call: Callable[[], Any]) -> Any:
+        call()
+        begun.set()
+        assert ends.wait(10)
+
+    def ended(call: Callable[[], Any]) -> Any:
+        ends.set()
+        left[0].join(10)
+        return call()
+
+    @world.job
+    def charge(run: Run):
+        call = world.receiver.charge
+        left.append(threading.Thread(target=_unheard, args=[lambda: run.effect("charge", call, repeatable=True)]))
+        left[0].start()
+        assert begun.wait(10)
+
+    left: list[threading.Thread] = []
+    world.due()
+    database = Interfered(world.database, {4: begins, 5: ended})
+    world.deliver(world.worker(database=database))
+
+    assert database.calls[3:] == ["put effects", "transact completions leases", "remove effects", "change heartbeats"]
+    assert world.receiver.calls == []
+    assert world.effects() == []
+    assert world.journal().completion is not None
+
+
+def _unheard(effect: Callable[[], Any]) -> None:
+    with suppress(NotApplied):
+        effect()
 
 
 def test_i4_what_a_job_left_behind_calls_nothing_after_its_attempt_ended() -> None:

@@ -110,6 +110,18 @@ def test_another_entry_that_cannot_be_read_is_no_completion() -> None:
     assert decided(unreadable=("duplicate#m1",)) == Start(attempt=1, at=NOW)
 
 
+@pytest.mark.parametrize("entry", ["hold#o2", "review#0001"])
+def test_a_question_or_a_word_that_cannot_be_read_is_not_run_past(entry: str) -> None:
+    assert isinstance(decided(unreadable=(entry,)), Later)
+
+
+def test_an_attempt_that_cannot_be_read_counts() -> None:
+    unread = ("attempt#o1", "attempt#o2")
+    assert decided(job=a_job(attempts=3), unreadable=unread) == Start(attempt=3, at=NOW)
+    used_up = Conclude(outcome=Outcome.FAILED, reason="attempts used up")
+    assert decided(job=a_job(attempts=2), unreadable=unread) == used_up
+
+
 def test_a_suppressed_row_is_left_with_its_reason() -> None:
     assert decided(row(state="suppressed", reason="dst_gap")) == Leave(why="dst_gap")
     assert decided(row(state="suppressed"), reviews=(review(1, Verdict.REJECT),)) == Leave(why="suppressed")
