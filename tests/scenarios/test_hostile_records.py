@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from functions.records.database import Change, Put, Update
-from functions.records.entries import Ending, Outcome
+from functions.records.entries import Ending, Outcome, Verdict
 from functions.records.heartbeats import RELAY, SCHEDULER
 from functions.sdk import Run
 from tests.support.jobs import a_job
@@ -22,7 +22,7 @@ def charging(world: World) -> None:
 
 
 def test_i7_a_damaged_effect_record_does_not_keep_its_unit_from_ending() -> None:
-    """The second attempt asks the ledger what the first one left behind."""
+    """The last attempt asks the ledger what others left behind, and of what cannot be read it asks a person."""
     world = World(a_charge(attempts=2))
 
     @world.job
@@ -35,11 +35,16 @@ def test_i7_a_damaged_effect_record_does_not_keep_its_unit_from_ending() -> None
     world.deliver()
     world.database.put(Put("effects", {"unit_id": CHARGE, "effect": "old", "label": "mail", "status": "SENT"}))
     world.settle()
+    assert [hold.effect for hold in world.journal().open_holds] == ["mail"]
+    world.review(Verdict.HAPPENED, hold=0)
+    world.send(CHARGE)
+    world.settle()
 
     completion = world.journal().completion
     assert completion is not None
     assert completion.outcome is Outcome.SUCCEEDED
-    assert {(effect.label, effect.state) for effect in completion.effects} == {("charge", "done"), ("mail", "unknown")}
+    assert {(effect.label, effect.state) for effect in completion.effects} == {("charge", "done"), ("mail", "done")}
+    assert len(world.receiver.calls) == 1
 
 
 def test_a_dead_holder_of_an_odd_unit_does_not_keep_its_lock_for_ever() -> None:
