@@ -204,7 +204,7 @@ class Calls:
 
     def step(self, name: str, function: Callable[[], Any]) -> Any:
         """A pure step's result, kept: a retried unit goes on after it."""
-        key = self._new_key(f"step.{name}", None, shown=name)
+        key = self._new_key(f"step.{name}", None, step=name)
         self.go_on()
 
         def taken() -> Any:
@@ -231,14 +231,17 @@ class Calls:
     def key(self, name: str, item: Any = None) -> str:
         return idempotency_key(self._tools.claim.unit_id, name, item)
 
-    def _new_key(self, name: str, item: Any, shown: str | None = None) -> str:
-        if _NAME.fullmatch(shown or name) is None:
-            raise FinalError(f"{(shown or name)[:80]!r} is no name for an effect or step: write [a-z][a-z0-9-]*")
+    def _new_key(self, name: str, item: Any, *, step: str | None = None) -> str:
+        if _NAME.fullmatch(shown := name if step is None else step) is None:
+            raise FinalError(f"{shown[:80]!r} is no name for an effect or step: write {_NAME.pattern}")
         key = self.key(name, item)
         with self._lock:  # two threads of a job may come at once
             if key in self._seen:
-                what = shown or name
-                raise DuplicateEffectError(f"{what!r} with that item was called before in this run: give each an item")
+                if step is not None:
+                    raise DuplicateEffectError(f"{shown!r} was a step of this run before: give each a name of its own")
+                raise DuplicateEffectError(
+                    f"{shown!r} with that item was called before in this run: give each an item of its own"
+                )
             self._seen.add(key)
         return key
 

@@ -115,10 +115,10 @@ def test_the_same_name_and_item_twice_in_one_run_is_an_error_and_no_silent_repla
     attempt.effect("charge", receiver.charge, item="o1")
     attempt.effect("charge", receiver.charge, item="o2")
 
-    with pytest.raises(DuplicateEffectError):
+    with pytest.raises(DuplicateEffectError, match="give each an item of its own"):
         attempt.effect("charge", receiver.charge, item="o1")
     attempt.calls.step("orders", list)
-    with pytest.raises(DuplicateEffectError):
+    with pytest.raises(DuplicateEffectError, match="'orders' was a step of this run before: give each a name"):
         attempt.calls.step("orders", list)
 
     assert len(receiver.calls) == 2
