@@ -10,6 +10,7 @@ import click
 from functions.cli.acting import ask, tell_where, yes_option
 from functions.cli.calling_off import CalledOff, NotCancelledError, call_off
 from functions.cli.common import counted, emit_json, json_option
+from functions.cli.display import state_name
 from functions.cli.finding import find_unit, lock_of
 from functions.cli.listing import open_units
 from functions.cli.stage import Stage, find_stage, stage_options
@@ -102,7 +103,7 @@ def _document(one: CalledOff) -> dict[str, Any]:
 
 def _tell(done: list[CalledOff], *, dry_run: bool) -> None:
     for one in done:
-        state = str(one.state.state).replace("_", " ")
+        state = state_name(one.state.state)
         if not one.called_off:
             says = f"is over ({state}): nothing to cancel" if one.state.state in FINISHED else f"is {state} still"
         elif one.running:

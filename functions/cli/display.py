@@ -11,6 +11,7 @@ from rich.table import Table
 from functions.cli.stage import Stage
 from functions.kit import aws
 from functions.kit.instants import to_text
+from functions.records.states import State
 
 _UNITS = (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1))
 
@@ -18,6 +19,11 @@ _UNITS = (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1))
 def plain(text: str | None) -> str:
     """What stands in a record must not steer the terminal."""
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text or "")
+
+
+def state_name(state: State) -> str:
+    """`on hold`: a unit's state in words."""
+    return str(state).replace("_", " ")
 
 
 def table(*columns: str, wrap: str | Collection[str] = ()) -> Table:

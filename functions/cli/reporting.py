@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from functions.cli.chains import first_of, last_of
-from functions.cli.display import span
+from functions.cli.display import span, state_name
 from functions.cli.listing import (
     NEEDS_A_LOOK,
     Listed,
@@ -157,7 +157,7 @@ def _not_done(lines: list[tuple[Listed, Job | None]], now: datetime) -> Iterator
 def _what_became(listed: Listed, job: Job | None) -> str:
     """`failed 02:14, 3 attempts, BillingError: no route`."""
     completion, attempts = listed.records.journal.completion, len(listed.records.journal.all_attempts)
-    state = str(listed.state.state).replace("_", " ")
+    state = state_name(listed.state.state)
     parts = [f"{state} {_clock(completion.finished, job)}" if completion else state]
     if attempts:
         parts.append("1 attempt" if attempts == 1 else f"{attempts} attempts")

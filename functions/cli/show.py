@@ -9,7 +9,7 @@ import click
 from rich.text import Text
 
 from functions.cli.common import console, counted, emit_json, json_option
-from functions.cli.display import both_times, plain, table, where
+from functions.cli.display import both_times, plain, state_name, table, where
 from functions.cli.finding import find_unit
 from functions.cli.stage import Stage, find_stage, stage_options
 from functions.cli.unit_page import (
@@ -69,7 +69,7 @@ def command(unit: str, *, as_json: bool, **where_to_look: Any) -> None:
 
 def tell(stage: Stage, page: UnitPage) -> None:
     state, reason = page.state.state, page.state.reason
-    name = click.style(str(state).upper().replace("_", " "), fg=_COLOURS.get(state), bold=True)
+    name = click.style(state_name(state).upper(), fg=_COLOURS.get(state), bold=True)
     click.echo(f"{where(stage)}\n\n{page.records.unit_id}")
     _wrapped(f"{name}{f': {plain(reason)}' if reason else ''}")
     for label, text in _facts(page):

@@ -12,7 +12,7 @@ from rich.table import Column
 from rich.text import Text
 
 from functions.cli.common import console, counted, emit_json, json_option, parse_when
-from functions.cli.display import day_and_time, plain, table, where
+from functions.cli.display import day_and_time, plain, state_name, table, where
 from functions.cli.finding import near
 from functions.cli.listing import Listed, Window, is_problem, list_units, zone_of
 from functions.cli.requests import RefusedRequestError, known_job
@@ -140,7 +140,7 @@ def _tell(stage: Stage, found: list[Listed], jobs: Mapping[str, Job]) -> None:
         tries = len(listed.records.journal.all_attempts)
         lines.add_row(
             plain(listed.unit_id),
-            Text(str(state).replace("_", " "), style=COLOURS.get(state, "")),
+            Text(state_name(state), style=COLOURS.get(state, "")),
             when(listed, zone_of(jobs.get(listed.unit.job))),
             str(tries) if tries else "",
             listed.incident or "",

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import click
 
-from functions.cli.display import plain
+from functions.cli.display import plain, state_name
 from functions.cli.finding import lock_of
 from functions.cli.requests import Requested
 from functions.cli.stage import Stage
@@ -44,8 +44,10 @@ def _wait(stage: Stage, job: Job, requested: Sequence[Requested], seen: dict[str
             records = read_unit(stage.stores, unit_id, lock_of(stage))
             state = records.state(stage.clock.now(), stage.stores.skew)
             if state != seen.get(unit_id):
-                name = str(state.state).replace("_", " ")
-                click.echo(f"{unit_id}  {name}{f': {plain(state.reason)}' if state.reason else ''}", err=True)
+                click.echo(
+                    f"{unit_id}  {state_name(state.state)}{f': {plain(state.reason)}' if state.reason else ''}",
+                    err=True,
+                )
             seen[unit_id] = state
         if all(state.state in STOPS_WAITING for state in seen.values()):
             return

@@ -36,9 +36,7 @@ def test_i7_a_damaged_effect_record_does_not_keep_its_unit_from_ending() -> None
     world.database.put(Put("effects", {"unit_id": CHARGE, "effect": "old", "label": "mail", "status": "SENT"}))
     world.settle()
     assert [hold.effect for hold in world.journal().open_holds] == ["mail"]
-    world.review(Verdict.HAPPENED, hold=0)
-    world.send(CHARGE)
-    world.settle()
+    world.answer(Verdict.HAPPENED, hold=0)
 
     completion = world.journal().completion
     assert completion is not None

@@ -57,9 +57,7 @@ def test_an_effect_in_doubt_that_may_not_be_repeated_waits_for_a_person() -> Non
 def test_happened_is_recorded_as_done_and_the_unit_goes_on() -> None:
     world = doubtful()
     world.settle()
-    world.review(Verdict.HAPPENED, hold=0)
-    world.send(CHARGE)
-    world.settle()
+    world.answer(Verdict.HAPPENED, hold=0)
 
     completion = world.journal().completion
     assert completion is not None
@@ -87,9 +85,7 @@ def test_did_not_happen_allows_one_more_call_and_not_a_second() -> None:
     world.settle()
     assert len(world.receiver.calls) == 2
 
-    world.review(Verdict.DID_NOT_HAPPEN, hold=_place_of_open_hold(world))
-    world.send(CHARGE)
-    world.settle()
+    world.answer(Verdict.DID_NOT_HAPPEN, hold=_place_of_open_hold(world))
     assert len(world.receiver.calls) == 3
     assert world.journal().completion is not None
 
@@ -97,9 +93,7 @@ def test_did_not_happen_allows_one_more_call_and_not_a_second() -> None:
 def test_abandon_ends_the_unit_as_failed_with_its_effect_unknown() -> None:
     world = doubtful()
     world.settle()
-    world.review(Verdict.ABANDON, hold=0)
-    world.send(CHARGE)
-    world.settle()
+    world.answer(Verdict.ABANDON, hold=0)
 
     completion = world.journal().completion
     assert completion is not None
@@ -130,9 +124,7 @@ def test_a_word_about_one_effect_says_nothing_about_another_that_the_same_attemp
     world.due()
     world.settle()
     assert [hold.effect for hold in world.journal().open_holds] == ["first"]
-    world.review(Verdict.DID_NOT_HAPPEN, hold=0)
-    world.send(CHARGE)
-    world.settle()
+    world.answer(Verdict.DID_NOT_HAPPEN, hold=0)
 
     assert [hold.effect for hold in world.journal().open_holds] == ["second"]
     assert len(world.receiver.calls) == 3, "the first effect once more, and the second one not"
@@ -264,9 +256,7 @@ def test_of_several_calls_that_the_job_does_not_make_again_a_person_is_asked_one
     world.settle()
     for place, name in enumerate(("first", "second")):
         assert [hold.effect for hold in world.journal().open_holds] == [name]
-        world.review(Verdict.HAPPENED, hold=_place_of_open_hold(world))
-        world.send(CHARGE)
-        world.settle()
+        world.answer(Verdict.HAPPENED, hold=_place_of_open_hold(world))
         assert (world.journal().completion is None) == (place == 0)
 
     completion = world.journal().completion
@@ -285,9 +275,7 @@ def test_a_call_whose_record_cannot_be_read_is_asked_about_with_what_is_known_of
     [hold] = world.journal().open_holds
     assert (hold.effect, hold.key, hold.called_at) == ("charge", record.key, None)
 
-    world.review(Verdict.HAPPENED, hold=0)
-    world.send(CHARGE)
-    world.settle()
+    world.answer(Verdict.HAPPENED, hold=0)
 
     completion = world.journal().completion
     assert completion is not None

@@ -12,7 +12,7 @@ import pytest
 from functions.records.entries import Ending, Outcome, Verdict
 from functions.sdk import NotApplied, Run
 from functions.sdk.errors import EffectPayloadError, LeaseGone
-from tests.support.worlds import CHARGE, Crash, Interfered, World, a_charge, lose_answer, refuse
+from tests.support.worlds import Crash, Interfered, World, a_charge, lose_answer, refuse
 
 LINES = 5
 
@@ -58,9 +58,7 @@ def test_d07_a_job_of_two_effects_that_ends_at_any_line_applies_each_once(
     world.settle()
     if not honours_keys and line in {1, 3}:
         assert len(world.journal().open_holds) == 1
-        world.review(Verdict.HAPPENED, hold=0)
-        world.send(CHARGE)
-        world.settle()
+        world.answer(Verdict.HAPPENED, hold=0)
 
     completion = world.journal().completion
     assert completion is not None

@@ -174,9 +174,7 @@ def test_a_unit_that_waits_for_approval_is_left_and_runs_after_it() -> None:
     left_alone(world)
     assert runs == []
 
-    world.review(Verdict.APPROVE)
-    world.send(CHARGE)
-    world.settle()
+    world.answer(Verdict.APPROVE)
 
     assert len(runs) == 1
     assert ended(world) == (Outcome.SUCCEEDED, None)

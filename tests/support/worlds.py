@@ -400,3 +400,9 @@ class World:
             effect_owner=held.effect_owner if held else None,
         )
         assert self.stores.completions.review(unit_id, review, ttl=1)
+
+    def answer(self, verdict: Verdict, *, hold: int | None = None) -> None:
+        """A person's word about the unit, and what comes of the message that it raises."""
+        self.review(verdict, hold=hold)
+        self.send(CHARGE)
+        self.settle()
