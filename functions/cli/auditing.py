@@ -10,13 +10,13 @@ import zipfile
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, cast
 
 from functions.cli.finding import lock_of
 from functions.cli.stage import NoInstallationError, Stage
+from functions.kit.dataclass import dataclass
 from functions.kit.errors import FinalError
 from functions.kit.instants import to_text, to_text_ms
 from functions.monitor.reasons import Reason

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Literal
@@ -20,6 +20,7 @@ from functions.cli.requests import RefusedRequestError, row_of, write_row
 from functions.cli.retries import again, refuse_old, row_to_retry
 from functions.cli.stage import Stage
 from functions.cli.waiting import STOPS_WAITING
+from functions.kit.dataclass import dataclass
 from functions.records.inventory import Row
 from functions.records.states import State, UnitState
 from functions.records.unit_id import UnitId, parse_unit_id

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 
 from functions.cli.finding import lock_of
 from functions.cli.stage import Stage
+from functions.kit.dataclass import dataclass
 from functions.kit.errors import FinalError
 from functions.records.entries import Journal, Review, Verdict
 from functions.records.inventory import Row

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, cast
 
 from functions.cli import prices
 from functions.cli.prices import Price
+from functions.kit.dataclass import dataclass
 from functions.records import retention
 from functions.records.shards import MOST_SHARDS
 from functions.schedules.model import Job, Pool, services_in_vpc

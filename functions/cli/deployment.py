@@ -8,7 +8,6 @@ import shutil
 import tomllib
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +17,7 @@ import click
 import functions
 from functions.kit import aws, parameters
 from functions.kit.clock import SystemClock
+from functions.kit.dataclass import dataclass
 from functions.kit.errors import FinalError
 from functions.kit.instants import to_text
 from functions.local import host

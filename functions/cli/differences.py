@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import islice
 from typing import Any
 
 from functions.cli.listing import units_of
+from functions.kit.dataclass import dataclass
 from functions.records.ended_jobs import DELETED
 from functions.scheduler.courses import KEPT, row_digest
 from functions.schedules.definitions import Definitions

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from functions.cli.finding import lock_of
 from functions.cli.requests import job_to_ask_of, row_of
 from functions.cli.stage import Stage
+from functions.kit.dataclass import dataclass
 from functions.kit.errors import FinalError
 from functions.local.receiver import ReceiverLog
 from functions.records.controls import AFTER_EFFECT

@@ -15,7 +15,7 @@ import difflib
 import re
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 
@@ -24,6 +24,7 @@ import click
 from functions.cli.chains import first_of
 from functions.cli.common import parse_when
 from functions.cli.stage import NoInstallationError, Stage
+from functions.kit.dataclass import dataclass
 from functions.kit.errors import FinalError
 from functions.records.inventory import Row
 from functions.records.retention import KEPT

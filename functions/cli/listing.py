@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime, timedelta, tzinfo
 
 import click
 
 from functions.cli.finding import lock_of, with_ranges
 from functions.cli.stage import Stage
+from functions.kit.dataclass import dataclass
 from functions.kit.errors import FinalError
 from functions.kit.instants import to_text
 from functions.kit.parallel import each

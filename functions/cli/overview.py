@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 import click
 
 from functions.cli.finding import last_completed, last_slot_units, lock_of
 from functions.cli.stage import NoInstallationError, Stage
+from functions.kit.dataclass import dataclass
 from functions.kit.instants import to_text
 from functions.monitor.expected import holds_at
 from functions.monitor.reasons import PAGE, TICKET

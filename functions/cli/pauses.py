@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import islice
 
 from functions.cli.finding import lock_of
 from functions.cli.listing import open_units
 from functions.cli.stage import Stage
+from functions.kit.dataclass import dataclass
 from functions.records.controls import Control
 from functions.records.inventory import Row
 from functions.records.leases import Lease

@@ -8,8 +8,9 @@ https://docs.aws.amazon.com/STS/latest/APIReference/API_GetCallerIdentity.html
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from functions.kit.dataclass import dataclass
 from functions.records.tables import (
     BY_DUE,
     BY_JOB,

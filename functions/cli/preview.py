@@ -5,7 +5,6 @@ from __future__ import annotations
 import heapq
 import itertools
 from collections import defaultdict
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +21,7 @@ from functions.cli.common import (
     parse_when,
     root_option,
 )
+from functions.kit.dataclass import dataclass
 from functions.kit.instants import EPOCH, to_text
 from functions.records.unit_id import UnitId
 from functions.schedules.compile import compile_jobs
@@ -33,7 +33,8 @@ from functions.schedules.rules import Refused, in_words, seconds, shown
 from functions.schedules.slots import Slot, between
 from functions.schedules.spread import spread_of
 from functions.schedules.words import over_clock_changes, spelled_out, values, words
-from functions.schedules.zones import known_zone, load_zone
+from functions.schedules.zone_names import known_zone
+from functions.schedules.zones import load_zone
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -5,7 +5,7 @@ List prices in USD without tax, without the free allowances of an account, and w
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functions.kit.dataclass import dataclass
 
 REGION = "us-east-1"
 LOOKED_UP = "2026-11-29"

@@ -12,13 +12,14 @@ A receiver's log has a key as it is, or as AWS gets it.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime, timedelta
 
 from functions.cli.listing import Listed, Window, list_units
 from functions.cli.receiver_log import Applied, BadRow
 from functions.cli.stage import Stage
 from functions.cli.unit_page import EFFECT_DONE, EFFECT_RUNNING, EFFECT_UNKNOWN
+from functions.kit.dataclass import dataclass
 from functions.kit.instants import EPOCH
 from functions.kit.parallel import each
 from functions.records.effects import DONE, EffectRecord

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from functions.cli.chains import first_of, last_of
@@ -28,6 +27,7 @@ from functions.cli.listing import (
     zone_of,
 )
 from functions.cli.stage import Stage
+from functions.kit.dataclass import dataclass
 from functions.records.entries import Completion
 from functions.records.inventory import BY_SCHEDULE, Row
 from functions.records.shards import read_schedulers

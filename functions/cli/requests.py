@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, cast
 
@@ -14,6 +13,7 @@ import click
 from functions.cli.finding import near
 from functions.cli.stage import Stage
 from functions.cli.worked import NotKeptError, version_of, worked_by
+from functions.kit.dataclass import dataclass
 from functions.kit.errors import FinalError
 from functions.records.inventory import Row
 from functions.records.unit_id import UnitId

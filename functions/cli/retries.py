@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import uuid
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from functions.cli.chains import first_of, last_of
 from functions.cli.finding import lock_of
 from functions.cli.requests import RefusedRequestError, Requested, known_job, write_row
 from functions.cli.stage import Stage
+from functions.kit.dataclass import dataclass
 from functions.records.inventory import Row
 from functions.records.retention import KEPT
 from functions.records.states import State

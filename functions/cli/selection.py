@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import click
 
 from functions.cli.requests import RefusedRequestError, known_job
 from functions.cli.stage import Stage
+from functions.kit.dataclass import dataclass
 from functions.schedules.model import Job
 
 F = TypeVar("F", bound="Callable[..., Any]")

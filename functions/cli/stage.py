@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
@@ -16,6 +15,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from functions.cli.common import default_root
 from functions.kit import aws, parameters
 from functions.kit.clock import Clock, SystemClock
+from functions.kit.dataclass import dataclass
 from functions.kit.errors import FinalError
 from functions.local.places import STAGE as LOCAL
 from functions.local.places import LocalInstallation, Places

@@ -11,12 +11,13 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, redirect_stdout
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TextIO
 
 import boto3
 
+from functions.kit.dataclass import dataclass
 from functions.local.receiver import Receiver
 from functions.schedules.model import Job
 from functions.sdk import GiveUp, Retry, Run

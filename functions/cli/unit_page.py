@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from datetime import datetime, tzinfo
 from typing import Any, cast
 
 from functions.cli.finding import read_one
 from functions.cli.stage import NoInstallationError, Stage
+from functions.kit.dataclass import dataclass
 from functions.kit.instants import to_text, to_text_ms
 from functions.records.controls import Control
 from functions.records.effects import DONE, EffectRecord, as_said

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
 from typing import Any
 
@@ -18,6 +17,7 @@ from functions.cli.listing import Listed, Window, is_problem, list_units, zone_o
 from functions.cli.requests import RefusedRequestError, known_job
 from functions.cli.stage import Stage, find_stage, stage_options
 from functions.cli.unit_page import listed_document
+from functions.kit.dataclass import dataclass
 from functions.records.states import State
 from functions.schedules.model import Job
 from functions.schedules.rules import shown

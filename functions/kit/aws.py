@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, cast
 
 import boto3
 from botocore.config import Config
+
+from functions.kit.dataclass import dataclass
 
 ATTEMPTS = 3
 DEFAULT_LEASE_S = 60

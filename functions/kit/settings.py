@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import MISSING, Field, dataclass, field, fields
+from dataclasses import MISSING, Field, field, fields
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Self, get_type_hints
 
+from functions.kit.dataclass import dataclass
 from functions.kit.errors import FinalError
 
 _VARIABLE = "variable"

@@ -14,10 +14,10 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
+from functions.kit.dataclass import dataclass
 from functions.kit.errors import FinalError
 from functions.local.ministack import NotInstalledError
 from functions.local.ministack.environment import find_uv, run_installer

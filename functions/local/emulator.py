@@ -12,9 +12,9 @@ import io
 import logging
 import os
 import threading
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self, cast
 
+from functions.kit.dataclass import dataclass
 from functions.local import processes
 
 if TYPE_CHECKING:

@@ -8,9 +8,10 @@ import os
 import time
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from pathlib import Path
 
+from functions.kit.dataclass import dataclass
 from functions.kit.errors import FinalError
 
 STAGE = "local"

@@ -12,9 +12,9 @@ import sys
 import tempfile
 import threading
 import time
-from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any, NoReturn, Self, cast
 
+from functions.kit.dataclass import dataclass
 from functions.kit.errors import FinalError
 
 if TYPE_CHECKING:

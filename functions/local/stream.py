@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +16,7 @@ from botocore.exceptions import ClientError
 
 from functions.kit import aws
 from functions.kit.clock import Clock, SystemClock
+from functions.kit.dataclass import dataclass
 from functions.records.heartbeats import BadHeartbeatError, Heartbeats
 from functions.records.stores import dynamo_database, table_names
 from functions.records.tables import Table

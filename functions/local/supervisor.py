@@ -10,9 +10,11 @@ import sys
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Self
+
+from functions.kit.dataclass import dataclass
 
 _LOOK_EVERY_S = 0.2
 _STOP_WITHIN_S = 3.0

@@ -13,7 +13,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from multiprocessing import forkserver
 from multiprocessing.connection import Connection, wait
@@ -23,6 +23,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from functions.kit import aws
 from functions.kit.clock import SystemClock
+from functions.kit.dataclass import dataclass
 from functions.kit.errors import SplitshiftError
 from functions.kit.logging import get_logger
 from functions.local.context import StandInContext

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 
+from functions.kit.dataclass import dataclass
 from functions.kit.logging import get_logger
 from functions.monitor.expected import holds_at, owed
 from functions.monitor.position import TRAIL, Position

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from functions.kit.dataclass import dataclass
 from functions.kit.logging import get_logger
 from functions.kit.parallel import each
 from functions.records.entries import Journal

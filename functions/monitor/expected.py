@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime, timedelta
 
+from functions.kit.dataclass import dataclass
 from functions.records.heartbeats import SchedulerState
 from functions.records.shards import Schedulers
 from functions.records.unit_id import UnitId

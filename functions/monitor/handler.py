@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from functions.kit.start import loaded, set_up
 from functions.kit import aws
 from functions.kit.clock import SystemClock
 from functions.kit.errors import RetryableError
@@ -78,12 +79,14 @@ def _definitions(settings: MonitorSettings) -> Definitions:
 
 
 @cache
+@set_up
 def _loaded(path: Path) -> Definitions:
     """Once in a process: of ten thousand jobs it takes a second and more.  What cannot be read is looked at again."""
     return load(path)
 
 
 @cache
+@set_up
 def _database() -> DynamoDatabase:
     return dynamo_database(_CLOCK)
 
@@ -91,3 +94,6 @@ def _database() -> DynamoDatabase:
 @cache
 def _client() -> Any:
     return aws.client("sns")
+
+
+loaded()

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import datetime
 
 from functions.kit.clock import Clock
+from functions.kit.dataclass import dataclass
 from functions.kit.logging import get_logger
 from functions.kit.parallel import each
 from functions.monitor.candidates import Candidates, advanced, find_candidates, in_turn, to_watch

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime, timedelta
 
+from functions.kit.dataclass import dataclass
 from functions.kit.instants import from_text, to_text
 from functions.monitor.roles import patience
 from functions.records.heartbeats import Heartbeat

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from functions.kit.dataclass import dataclass
 from functions.kit.errors import FinalError, RetryableError
 from functions.kit.logging import get_logger
 from functions.monitor import messages

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from functions.kit.dataclass import dataclass
 from functions.kit.instants import to_text
 from functions.monitor.reasons import PAGE, Finding, Reason
 from functions.records.heartbeats import MONITOR, RELAY, Heartbeat, SchedulerState

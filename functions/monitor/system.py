@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 
+from functions.kit.dataclass import dataclass
 from functions.kit.instants import to_text
 from functions.monitor.position import Position
 from functions.monitor.reasons import PAGE, TICKET, Finding, Reason

@@ -6,9 +6,10 @@ Each unit is judged by its own id: what other units of its job do makes it neith
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime, timedelta
 
+from functions.kit.dataclass import dataclass
 from functions.kit.instants import to_text
 from functions.monitor.evidence import Evidence
 from functions.monitor.reasons import PAGE, TICKET, Finding, Reason

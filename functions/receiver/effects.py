@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 from urllib.parse import parse_qsl
 
+from functions.kit.dataclass import dataclass
 from functions.receiver.requests import EffectRequest, KeyTakenError, Outcome, Status, Store
 
 if TYPE_CHECKING:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 from typing import Any, Protocol
 
+from functions.kit.dataclass import dataclass
 from functions.kit.errors import RetryableError
 
 COLUMNS = ("at", "kind", "status", "name", "key", "unit_id", "token", "reason", "state")

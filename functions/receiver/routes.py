@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import parse_qsl, unquote
 
+from functions.kit.dataclass import dataclass
 from functions.kit.instants import from_text
 from functions.receiver.alerts import alert_of
 from functions.receiver.effects import EffectService, Faults, key_of

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from functions.kit.dataclass import dataclass
 from functions.kit.settings import Settings, setting
 
 

@@ -6,10 +6,10 @@ Nothing here is ever updated or deleted: every write is a put on condition that 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 
+from functions.kit.dataclass import dataclass
 from functions.kit.instants import to_text
 from functions.records import entry_items
 from functions.records.database import (

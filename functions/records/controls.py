@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, cast
 
+from functions.kit.dataclass import dataclass
 from functions.kit.errors import RetryableError
 from functions.kit.instants import from_text, to_epoch_s, to_text_ms
 from functions.records.database import Absent, Condition, ConditionRefusedError, Database, Equals, Item, Put

@@ -7,9 +7,10 @@ algebra below, so that both judge the same thing, and carries a name that says w
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Protocol
 
+from functions.kit.dataclass import dataclass
 from functions.kit.errors import FinalError, RetryableError, SplitshiftError
 
 Item = dict[str, Any]

@@ -11,10 +11,11 @@ An in-progress record whose owner is gone means *unknown*: it is never deleted b
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
+from functions.kit.dataclass import dataclass
 from functions.kit.errors import FinalError
 from functions.kit.instants import EPOCH, from_ms, to_ms
 from functions.records.database import (

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
+from functions.kit.dataclass import dataclass
 from functions.kit.errors import RetryableError
 from functions.kit.instants import from_text, to_text
 from functions.records.database import (

@@ -12,9 +12,9 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from functions.kit.dataclass import dataclass
 from functions.kit.instants import EPOCH, from_text, to_ms, to_text, to_text_ms
 from functions.records.bounds import bounded
 from functions.records.database import (

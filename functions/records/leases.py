@@ -14,10 +14,10 @@ others who come by do not pass it again and again.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from functions.kit.dataclass import dataclass
 from functions.kit.errors import FinalError
 from functions.kit.instants import EPOCH, from_ms, to_ms
 from functions.records.database import (

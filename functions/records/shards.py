@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 
+from functions.kit.dataclass import dataclass
 from functions.kit.logging import get_logger
 from functions.records.database import Change, Database, Remove, TransactionRefusedError, Update
 from functions.records.heartbeats import (

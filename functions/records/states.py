@@ -6,10 +6,10 @@ written the end, a row that is missing where there are entries.  It is never sho
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
+from functions.kit.dataclass import dataclass
 from functions.kit.instants import to_text
 from functions.records.entries import COMPLETION, Attempt, Journal, Outcome, Verdict
 from functions.records.inventory import BadRowError, Row

@@ -10,9 +10,10 @@ job@2026-11-29T06:00:00Z~again-1                              a retry of a finis
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 
+from functions.kit.dataclass import dataclass
 from functions.kit.errors import FinalError
 from functions.kit.instants import from_text, to_text
 

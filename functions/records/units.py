@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from functions.kit.dataclass import dataclass
 from functions.records.controls import Control
 from functions.records.entries import Journal
 from functions.records.inventory import BadRowError, Row

@@ -6,9 +6,9 @@ Numbers are whole: instants are milliseconds, amounts are counts.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, cast
 
+from functions.kit.dataclass import dataclass
 from functions.records.database import BadRequestError, Item
 
 _TOO_LARGE = 10**38

@@ -7,6 +7,7 @@ from datetime import timedelta
 from functools import cache
 from typing import Any, Protocol
 
+from functions.kit.start import loaded, set_up
 from functions.kit import aws
 from functions.kit.clock import SystemClock
 from functions.kit.errors import FinalError, RetryableError
@@ -60,6 +61,7 @@ def _sweep(context: Context) -> dict[str, Any]:
 
 
 @cache
+@set_up
 def relay() -> Relay:
     """This process's, made at the first event from its environment."""
     settings = RelaySettings.from_env()
@@ -67,3 +69,6 @@ def relay() -> Relay:
     stores = Stores(dynamo_database(clock), skew=settings.skew)
     queues = Queues(aws.client("sqs"), settings.queue_urls, settings.failure_queue)
     return Relay(stores, queues, clock, settings)
+
+
+loaded()

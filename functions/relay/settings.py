@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, cast
 
+from functions.kit.dataclass import dataclass
 from functions.kit.settings import SettingError, Settings, setting
 
 SWEEP_AGES = "120,300,3600,21600,86400,604800"

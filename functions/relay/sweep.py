@@ -7,12 +7,13 @@ age, whatever becomes of the messages.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime, timedelta
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from functions.kit.clock import Clock
+from functions.kit.dataclass import dataclass
 from functions.kit.errors import RetryableError
 from functions.kit.instants import from_text, to_text
 from functions.kit.logging import get_logger

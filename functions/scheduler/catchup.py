@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from functions.kit.dataclass import dataclass
 from functions.records.controls import Control
 from functions.records.inventory import PAUSED
 from functions.scheduler.courses import Course, Stretch

@@ -13,10 +13,10 @@ import hashlib
 import json
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from functions.kit.dataclass import dataclass
 from functions.kit.instants import EPOCH, from_text, to_text
 from functions.records.ended_jobs import DELETED, DISABLED, EndedJob
 from functions.schedules.definitions import Definitions, Job

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from functools import cache
 from typing import Any, Protocol
 
+from functions.kit.start import loaded, set_up
 from functions.kit.clock import Clock, SystemClock
 from functions.kit.errors import FinalError, RetryableError
 from functions.kit.instants import from_text, to_text
@@ -79,6 +80,7 @@ def shard_of(event: Mapping[str, Any]) -> int:
 
 
 @cache
+@set_up
 def scheduler() -> Shards:
     """This process's, made at the first event from its environment."""
     settings = SchedulerSettings.from_env()
@@ -88,3 +90,6 @@ def scheduler() -> Shards:
         _logger.error("a definition is bad", action="load", job=bad.job, error=bad.message)
     stores = Stores(dynamo_database(clock), skew=settings.skew)
     return Shards(stores, definitions, clock, settings)
+
+
+loaded()

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import chain
 
+from functions.kit.dataclass import dataclass
 from functions.records.controls import Control
 from functions.records.ended_jobs import DELETED
 from functions.records.inventory import PAUSED, Row

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import timedelta
 
+from functions.kit.dataclass import dataclass
 from functions.kit.settings import SettingError, Settings, setting
 from functions.records.shards import MOST_SHARDS
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime
 
+from functions.kit.dataclass import dataclass
 from functions.kit.logging import get_logger
 from functions.records.heartbeats import Former, SchedulerState
 from functions.scheduler.plan import Broken, Planned, PlannedRow, Withheld

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
 
 from functions.kit.clock import Clock
+from functions.kit.dataclass import dataclass
 from functions.kit.logging import get_logger
 from functions.records.controls import Control
 from functions.records.heartbeats import SchedulerState

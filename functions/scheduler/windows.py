@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
+
+from functions.kit.dataclass import dataclass
 
 LATE = timedelta(minutes=5)
 """A slot found later than this was missed by an outage: the catch-up policy decides, not the schedule."""

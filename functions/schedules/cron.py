@@ -12,11 +12,11 @@ import copy
 import functools
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 
 from cronsim import CronSim, CronSimError
 
+from functions.kit.dataclass import dataclass
 from functions.schedules.cron_fields import DAY_OF_MONTH, DAYS, HOUR, MINUTE, MONTH, Field
 from functions.schedules.rules import Refused, shown
 

@@ -6,8 +6,8 @@ Nothing is reinterpreted silently: what libraries read differently is refused he
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
+from functions.kit.dataclass import dataclass
 from functions.schedules.rules import Refused, shown
 
 MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import functools
 import re
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from functions.kit.dataclass import dataclass
 from functions.schedules.cron import FIRST_YEAR, Cron, aws_fields, five_fields
 from functions.schedules.rules import YEARS, Refused, shown
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from functions.kit.dataclass import dataclass
 from functions.kit.instants import to_text
 from functions.schedules import rules
 from functions.schedules.cron import Cron

@@ -6,9 +6,10 @@ a fact about a schedule, so it never goes stale; forgetting one costs time and n
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TypeAlias
+
+from functions.kit.dataclass import dataclass
 
 if TYPE_CHECKING:
     from functions.schedules.model import Job
@@ -19,7 +20,7 @@ _NEVER = datetime.max.replace(tzinfo=UTC)
 Key: TypeAlias = tuple[object, ...]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Stretch:
     """No slot lies between the two; `before` itself is one, or the end of what is known."""
 

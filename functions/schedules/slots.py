@@ -14,10 +14,10 @@ from __future__ import annotations
 import heapq
 import itertools
 from collections import deque
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Literal
 
+from functions.kit.dataclass import dataclass
 from functions.kit.instants import EPOCH
 from functions.schedules.cron import walls
 from functions.schedules.expressions import At, Rate, parse
@@ -43,7 +43,7 @@ _LISTED = 20  # slots that are looked through one by one
 _LONGEST_FOLD = timedelta(hours=26)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Slot:
     """One nominal instant of a job's schedule, UTC, to the second."""
 

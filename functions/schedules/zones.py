@@ -6,7 +6,6 @@ not differ in what a zone is.
 
 from __future__ import annotations
 
-import difflib
 import functools
 import re
 import zoneinfo
@@ -22,35 +21,24 @@ def load_zone(value: object) -> zoneinfo.ZoneInfo:
     """The zone of that name.  Raises Refused for everything else, paths and directories included."""
     zone = _zone(value) if isinstance(value, str) else None
     if zone is None:
-        raise Refused(f"{shown(value)} is not a time zone", "write an IANA name, such as Europe/Berlin or UTC")
+        raise refused(value)
     return zone
+
+
+def refused(value: object, instead: str = "an IANA name, such as Europe/Berlin or UTC") -> Refused:
+    return Refused(f"{shown(value)} is not a time zone", f"write {instead}")
+
+
+def may_name_a_zone(text: str) -> bool:
+    return _NAME.fullmatch(text) is not None and text not in _NOT_A_PLACE
 
 
 @functools.lru_cache(maxsize=1024)  # more than there are
 def _zone(name: str) -> zoneinfo.ZoneInfo | None:
-    if not _NAME.fullmatch(name) or name in _NOT_A_PLACE:
+    if not may_name_a_zone(name):
         return None
     try:
         with resources.files("tzdata.zoneinfo").joinpath(*name.split("/")).open("rb") as file:
             return zoneinfo.ZoneInfo.from_file(file, key=name)
     except (ValueError, OSError):  # no such file, a folder, a file that is no zone
         return None
-
-
-def known_zone(value: object) -> str:
-    """As load_zone, for the build: exact in case on every file system, and with the nearest name in what to write."""
-    known = all_names()
-    if isinstance(value, str) and value in known:
-        load_zone(value)
-        return value
-    folded = {one.casefold(): one for one in known}
-    near = difflib.get_close_matches(str(value)[:100].casefold().replace(" ", "_"), folded, n=1, cutoff=0.7)
-    fix = f'write "{folded[near[0]]}"' if near else "write an IANA name, such as Europe/Berlin or UTC"
-    raise Refused(f"{shown(value)} is not a time zone", fix)
-
-
-@functools.cache
-def all_names() -> frozenset[str]:
-    """Every zone that a job may have."""
-    names = resources.files("tzdata").joinpath("zones").read_text(encoding="utf-8").split()
-    return frozenset(one for one in names if _NAME.fullmatch(one)) - _NOT_A_PLACE

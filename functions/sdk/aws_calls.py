@@ -12,13 +12,13 @@ import math
 import re
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from http import HTTPStatus
 from typing import Any
 
 from botocore.exceptions import ClientError, ParamValidationError
 
+from functions.kit.dataclass import dataclass
 from functions.kit.errors import FinalError
 from functions.sdk.calls import Calls
 from functions.sdk.errors import NotApplied, OutOfTimeError

@@ -8,7 +8,7 @@ import json
 import re
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 from typing import Any, Protocol, cast
@@ -19,6 +19,7 @@ from aws_lambda_powertools.utilities.idempotency.base import IdempotencyHandler
 from aws_lambda_powertools.utilities.idempotency.exceptions import IdempotencyPersistenceLayerError
 
 from functions.kit.clock import Clock
+from functions.kit.dataclass import dataclass
 from functions.kit.errors import FinalError, SplitshiftError
 from functions.records.bounds import bounded
 from functions.records.effects import Effects

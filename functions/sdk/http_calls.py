@@ -19,7 +19,6 @@ import threading
 import time
 from collections.abc import Generator, Mapping
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
 from http import HTTPStatus
 from http.client import HTTPException
 from typing import TYPE_CHECKING, Any
@@ -28,6 +27,7 @@ from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import HTTPError, LocationParseError
 from urllib3.util import Url, parse_url
 
+from functions.kit.dataclass import dataclass
 from functions.kit.errors import FinalError
 from functions.kit.function_url import NotSignedError, addressed
 from functions.sdk.errors import EffectUnknownError, NotApplied

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import field, fields, is_dataclass, replace
 from datetime import date, time
 from decimal import Decimal
 from enum import Enum
@@ -22,6 +22,7 @@ from aws_lambda_powertools.utilities.idempotency.persistence.base import BasePer
 from aws_lambda_powertools.utilities.idempotency.persistence.datarecord import DataRecord
 
 from functions.kit.clock import Clock
+from functions.kit.dataclass import dataclass
 from functions.records.effects import DONE, IN_PROGRESS, EffectRecord, Effects
 from functions.records.entries import Verdict
 from functions.sdk.errors import EffectPayloadError, LeaseGone, NotApplied, Stop

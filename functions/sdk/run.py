@@ -11,12 +11,12 @@ def main(run: Run) -> dict | None:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from aws_lambda_powertools import Logger
 
+from functions.kit.dataclass import dataclass
 from functions.sdk.calls import Calls, Guard
 
 if TYPE_CHECKING:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from functions.kit.dataclass import dataclass
 from functions.records.controls import Control
 from functions.records.ended_jobs import DISABLED, EndedJob
 from functions.records.entries import COMPLETION, Journal, Outcome, Verdict

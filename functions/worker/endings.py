@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from functions.kit.clock import Clock
+from functions.kit.dataclass import dataclass
 from functions.kit.instants import EPOCH
 from functions.kit.logging import get_logger
 from functions.records.bounds import bounded

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime
 from typing import Any
 
 from functions.kit.clock import Clock
+from functions.kit.dataclass import dataclass
 from functions.kit.instants import EPOCH
 from functions.kit.logging import get_logger
 from functions.records.bounds import bounded

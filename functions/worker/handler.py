@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
+from functions.kit.start import loaded, set_up
 from functions.kit import aws
 from functions.kit.clock import SystemClock
 from functions.records.stores import Stores, dynamo_database
@@ -22,6 +23,7 @@ from functions.worker.worker import Worker
 
 
 @cache
+@set_up
 def worker() -> Worker:
     """Built once per process, at the first event."""
     return build(WorkerSettings.from_env())
@@ -61,3 +63,6 @@ def secrets_of(definitions: Definitions, pool: str) -> Mapping[str, str]:
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     return worker().handle(event, context)
+
+
+loaded()

@@ -8,10 +8,11 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, cast
 
 from functions.kit import aws
+from functions.kit.dataclass import dataclass
 from functions.kit.errors import RetryableError
 
 MAX_AGE_S = 300

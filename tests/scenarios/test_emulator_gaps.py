@@ -17,7 +17,7 @@ from functions.records.incidents import Incident
 from functions.relay.messages import UnreadableRecordError, checked
 from functions.schedules.expressions import parse
 from functions.schedules.rules import Refused
-from functions.schedules.zones import known_zone
+from functions.schedules.zone_names import known_zone
 
 NOW = datetime(2026, 11, 29, 6, tzinfo=UTC)
 # https://docs.aws.amazon.com/sns/latest/api/API_Publish.html: ASCII, begins with a letter, number or punctuation mark,

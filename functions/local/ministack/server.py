@@ -9,10 +9,10 @@ import socket
 import subprocess
 import time
 import urllib.request
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
+from functions.kit.dataclass import dataclass
 from functions.local.places import REGION
 from functions.local.processes import LOOPBACK, NotStartedError, PortTakenError
 

@@ -7,9 +7,9 @@ import hashlib
 import json
 import os
 from collections import defaultdict
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
+from functions.kit.dataclass import dataclass
 from functions.kit.instants import to_text
 from functions.schedules.compile.report import Error, Problem
 from functions.schedules.compile.source import Source, read

@@ -8,8 +8,9 @@ from typing import Annotated, Any, Literal, cast
 
 from pydantic import BaseModel, ConfigDict, Field, PlainValidator
 
-from functions.schedules import expressions, rules, zones
+from functions.schedules import expressions, rules
 from functions.schedules.rules import RANGES, Refused, shown
+from functions.schedules.zone_names import known_zone
 
 _SECRET = re.compile(r"(?:ssm|secretsmanager):[A-Za-z0-9/_.:@+=-]{1,512}")
 _VARIABLE = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,100}")
@@ -191,7 +192,7 @@ class JobFields(_Table):
     """Five cron fields, cron(…), rate(…), at(…) or @daily; a list is the union."""
     seconds: Annotated[tuple[int, ...], PlainValidator(rules.seconds, json_schema_input_type=_SECONDS_OF_MINUTE)] = ()
     """Of each minute that cron fields name, such as "0,30"; without it the first."""
-    timezone: Annotated[str, PlainValidator(zones.known_zone, json_schema_input_type=str)] = "UTC"
+    timezone: Annotated[str, PlainValidator(known_zone, json_schema_input_type=str)] = "UTC"
     """IANA name, such as Europe/Berlin."""
     dst_gap: Annotated[str, _choice("run", "skip")] = "run"
     """A time of day that the clock skips: runs once at the end of the gap, or not at all."""

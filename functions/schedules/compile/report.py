@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import difflib
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from functions.kit.dataclass import dataclass
 from functions.schedules.compile.fields import keys_at
 from functions.schedules.rules import Refused, shown
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from functions.schedules.compile.fields import JobFields
 from functions.schedules.rules import in_words
-from functions.schedules.zones import all_names
+from functions.schedules.zone_names import all_names
 
 TITLE = "Splitshift: jobs.toml"
 

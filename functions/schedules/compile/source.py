@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 import tomllib
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from functions.kit.dataclass import dataclass
 from functions.schedules.compile.report import Error
 from functions.schedules.compile.toml_lines import Lines, scan
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from pydantic import BaseModel, ValidationError
 
+from functions.kit.dataclass import dataclass
 from functions.schedules import rules
 from functions.schedules.compile.code import check_function
 from functions.schedules.compile.fields import JobFields, PoolFields

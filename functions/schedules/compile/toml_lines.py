@@ -9,7 +9,9 @@ from __future__ import annotations
 import contextlib
 import re
 from bisect import bisect_right
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from functions.kit.dataclass import dataclass
 
 Path = tuple[str | int, ...]
 

@@ -6,9 +6,10 @@ import json
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from functions.kit.dataclass import dataclass
 from functions.records.states import State
 from functions.sdk.calls import Calls
 from functions.sdk.results import round_trip

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from functions.kit.clock import SettableClock
+from functions.kit.dataclass import dataclass
 from functions.kit.errors import FinalError
 from functions.records.entries import Attempt, EffectState, Hold, Review, Verdict
 from functions.records.inventory import Row

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self, cast
 from urllib.parse import unquote, urlsplit
 
+from functions.kit.dataclass import dataclass
 from functions.sdk.errors import NotApplied
 from functions.sdk.testing.points import APPLIED, Crash, Points
 

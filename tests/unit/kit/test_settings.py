@@ -1,11 +1,11 @@
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
+from functions.kit.dataclass import dataclass
 from functions.kit.settings import SettingError, Settings, setting
 
 

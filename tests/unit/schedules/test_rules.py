@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from functions.schedules import rules
 from functions.schedules.rules import Refused, duration, in_words
-from functions.schedules.zones import known_zone, load_zone
+from functions.schedules.zone_names import known_zone
+from functions.schedules.zones import load_zone
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from functions.kit.instants import from_text, to_text
-from functions.schedules import zones
+from functions.schedules import zone_names, zones
 from functions.schedules.quiet import forget
 from functions.schedules.rules import Refused
 from functions.schedules.slots import Slot, between, previous
@@ -269,7 +269,7 @@ def machine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[None]:
 def _forget_zones() -> None:
     ZoneInfo.clear_cache()
     zones._zone.cache_clear()
-    zones.all_names.cache_clear()
+    zone_names.all_names.cache_clear()
     forget()
 
 
@@ -279,10 +279,10 @@ def _forget_zones() -> None:
 def test_zones_are_those_that_are_shipped_whatever_the_machine_has(machine: None, zone: str, slot: str) -> None:
     """G02"""
     assert slots(a_job("0 2 * * *", timezone=zone), "2026-03-01T00:00Z", "2026-03-02T00:00Z")[0][11:16] == slot
-    assert zones.known_zone(zone) == zone
+    assert zone_names.known_zone(zone) == zone
 
 
 def test_a_zone_that_only_this_machine_has_is_refused(machine: None) -> None:
-    for ask in (zones.known_zone, zones.load_zone):
+    for ask in (zone_names.known_zone, zones.load_zone):
         with pytest.raises(Refused, match="is not a time zone"):
             ask("Europe/Nowhere")

@@ -1,0 +1,64 @@
+"""While a role starts nothing is collected; once it stands, all is as before."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.benchmarks.cold_start import ROOT
+
+WATCHED = """
+import gc
+begun = []
+gc.callbacks.append(lambda phase, info: begun.append(info["generation"]) if phase == "start" else None)
+{code}
+print(len(begun), gc.isenabled(), gc.get_freeze_count() > 10_000)
+"""
+HANDLERS = [f"import functions.{role}.handler" for role in ("scheduler", "relay", "monitor", "worker")]
+
+
+def watched(code: str) -> list[str]:
+    script = WATCHED.format(code=code)
+    ended = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
+    return ended.stdout.split()
+
+
+@pytest.mark.parametrize("code", HANDLERS)
+def test_a_handlers_module_is_loaded_without_a_collection_and_leaves_the_collector_on(code: str) -> None:
+    """But for a few while the standard library is loaded, which stands above our first import."""
+    collections, on, frozen = watched(code)
+    assert (int(collections) <= 20, on, frozen) == (True, "True", "True")
+
+
+def test_a_bare_client_is_loaded_with_many() -> None:
+    """So the count above means something."""
+    collections, on, frozen = watched("import boto3")
+    assert (int(collections) > 60, on, frozen) == (True, "True", "False")
+
+
+SET_UP = """
+from functions.kit.start import loaded, set_up
+loaded()
+@set_up
+def build(how):
+    assert not gc.isenabled()
+    if how == "fails":
+        raise ValueError(how)
+    return how
+begun.clear()
+assert build("made") == "made" and gc.isenabled() and build.__name__ == "build"
+try:
+    build("fails")
+except ValueError:
+    pass
+"""
+
+
+def test_what_is_set_up_is_made_without_it_also_where_that_fails() -> None:
+    assert watched(SET_UP)[1] == "True"
+
+
+def test_a_process_that_runs_without_the_collector_goes_on_so() -> None:
+    assert watched("gc.disable()\nimport functions.relay.handler")[1] == "False"
