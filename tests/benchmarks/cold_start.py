@@ -45,6 +45,8 @@ LIMITS = {"scheduler": 1.25, "relay": 1.25, "monitor": 1.25, "worker": 1.6}
 """Times a bare `boto3.client("dynamodb")`.  The worker brings the job's tools: idempotency, batches, zones."""
 WAYS = "source", "bytecode"
 ROUNDS = 7
+MORE = 3
+"""Times as many rounds where a start is over its limit: on a machine shared with others seven may all be disturbed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +65,7 @@ class Start:
         return self.times_bare <= LIMITS[self.role]
 
 
-def measure(rounds: int = ROUNDS, *, least: int = ROUNDS) -> list[Start]:
+def measure(rounds: int, *, least: int) -> list[Start]:
     """At least some rounds, and more of them while one is over its limit."""
     with tempfile.TemporaryDirectory() as folder:
         environments = _environments(Path(folder))
@@ -130,10 +132,12 @@ def _environment(folder: Path) -> dict[str, str]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.cold_start", description=__doc__)
-    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument(
+        "--rounds", type=int, default=ROUNDS, help=f"at least; {MORE} times as many where one is over its limit"
+    )
     parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
     options = parser.parse_args()
-    starts = measure(options.rounds)
+    starts = measure(MORE * options.rounds, least=options.rounds)
     ok = all(start.ok for start in starts)
     if options.json:
         found = [{**asdict(start), "times_bare": start.times_bare, "limit": LIMITS[start.role]} for start in starts]
