@@ -20,7 +20,7 @@ _NEVER = datetime.max.replace(tzinfo=UTC)
 Key: TypeAlias = tuple[object, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Stretch:
     """No slot lies between the two; `before` itself is one, or the end of what is known."""
 

@@ -43,7 +43,7 @@ _LISTED = 20  # slots that are looked through one by one
 _LONGEST_FOLD = timedelta(hours=26)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Slot:
     """One nominal instant of a job's schedule, UTC, to the second."""
 
