@@ -22,6 +22,7 @@ from functions.local.receiver import Receiver
 from functions.schedules.model import Job
 from functions.sdk import GiveUp, Retry, Run
 from functions.sdk.calls import Calls
+from functions.sdk.checks import refuse_async
 from functions.sdk.http_calls import Content, request, send
 from functions.sdk.testing import Ended, Harness
 from functions.worker.registry import BundledRegistry, JobFunction
@@ -82,6 +83,7 @@ class Redirected(Calls):
         item = how.get("item")
         label = name if item is None else f"{name}[{item}]"
         answers: list[Any] = []
+        refuse_async(call, f"effect {label}")  # which does not show of what takes its place
 
         @functools.wraps(call)  # by which is known what it takes
         def called(*, idempotency_key: str, **_: Any) -> Any:

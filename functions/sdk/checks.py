@@ -14,8 +14,10 @@ from functions.sdk.results import unfinished, unstarted
 
 def check(call: Callable[..., Any], entry: Call, arguments: Mapping[str, Any]) -> None:
     """What cannot work, or only once an outcome is unknown, would be a person's question then.  Raises FinalError."""
+    refuse_async(call, f"effect {entry.label}")
     _bound(f"effect {entry.label}", lambda: inspect.signature(call).bind(idempotency_key=entry.key, **arguments))
     if (find := entry.find) is not None:
+        refuse_async(find, f"find of effect {entry.label}")
         _bound(f"find of effect {entry.label}", lambda: inspect.signature(find).bind(entry.key))
     given: Mapping[str, Any] = vars(entry)  # by an author who checks no types
     if not isinstance(given["repeatable"], bool):
@@ -24,6 +26,16 @@ def check(call: Callable[..., Any], entry: Call, arguments: Mapping[str, Any]) -
     if not isinstance(given["honoured_for"], int | float | None):
         kind = type(entry.honoured_for).__name__
         raise FinalError(f"honoured_for of effect {entry.label} is a {kind}: write seconds, or leave it out")
+
+
+def refuse_async(call: Callable[..., Any], name: str) -> None:
+    """What says of itself that it returns before anything of it is run.  Raises FinalError.
+
+    A decorator may make a plain function of an async one, so what is behind `__wrapped__` does not count.
+    """
+    kinds = inspect.iscoroutinefunction, inspect.isgeneratorfunction, inspect.isasyncgenfunction
+    if any(is_one(call) for is_one in kinds):
+        raise FinalError(f"{name} cannot be called: it is async, or has a yield; pass a plain function")
 
 
 def _bound(name: str, bind: Callable[[], object]) -> None:

@@ -113,6 +113,21 @@ def test_a_call_that_cannot_take_its_arguments_is_found_though_nothing_is_sent(
     assert "effect mail cannot be called" in ran.document["reason"]
 
 
+async def _sends(*, idempotency_key: str) -> str:
+    return idempotency_key
+
+
+@pytest.mark.parametrize("effects", ["print", "receiver"])
+def test_a_call_that_is_async_is_found_though_it_is_not_made(
+    run: Command, monkeypatch: pytest.MonkeyPatch, effects: str
+) -> None:
+    monkeypatch.setattr(charge, "main", lambda run: run.effect("mail", _sends, item="o1", repeatable=True))
+    ran = run("try", "charge", "--effects", effects, "--json")
+
+    assert (ran.code, ran.document["effects"]) == (1, [])
+    assert "effect mail[o1] cannot be called: it is async" in ran.document["reason"]
+
+
 def test_a_call_of_aws_is_tried_where_no_region_is_set(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     def main(run: Run) -> None:
         run.aws(aws.client("stepfunctions"), key_in="name").start_execution(stateMachineArn="cleanup")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import functools
 import re
 import subprocess
 import sys
@@ -309,6 +311,10 @@ def test_any_exception_out_of_a_call_leaves_it_unknown_in_the_ledger(unit: Unit,
     assert [state.label for state in attempt.calls.unknown] == ["charge"]
 
 
+async def _streams() -> AsyncIterator[int]:
+    yield 1
+
+
 async def _sends(*, idempotency_key: str) -> str:
     return idempotency_key
 
@@ -317,12 +323,36 @@ def _yields(*, idempotency_key: str) -> Iterator[str]:
     yield idempotency_key
 
 
-@pytest.mark.parametrize("call", [_sends, _yields, lambda idempotency_key: _sends(idempotency_key=idempotency_key)])
-def test_a_call_that_is_async_or_has_a_yield_is_not_taken_for_done(unit: Unit, call: Callable[..., Any]) -> None:
+@pytest.mark.parametrize("call", [_sends, _yields, _streams])
+def test_a_call_or_a_find_that_is_async_or_has_a_yield_is_refused_before_anything_is_called(
+    unit: Unit, call: Callable[..., Any]
+) -> None:
+    attempt = unit.attempt()
+    receiver = Receiver()
+
+    with pytest.raises(FinalError, match="effect charge cannot be called: it is async, or has a yield; pass a plain"):
+        attempt.effect("charge", call)
+    with pytest.raises(FinalError, match="find of effect charge cannot be called: it is async"):
+        attempt.effect("charge", receiver.charge, find=call)
+
+    assert (receiver.calls, unit.effects.of_unit(CHARGE), attempt.calls.states) == ([], [], ())
+
+
+def test_a_plain_function_made_of_an_async_one_is_called(unit: Unit) -> None:
+    @functools.wraps(_sends)
+    def waits(**arguments: Any) -> str:
+        return asyncio.run(_sends(**arguments))
+
+    attempt = unit.attempt()
+    assert attempt.effect("charge", waits) == attempt.calls.key("charge")
+
+
+@pytest.mark.parametrize("kind", [_sends, _yields])
+def test_a_call_that_returns_what_was_not_run_is_not_taken_for_done(unit: Unit, kind: Callable[..., Any]) -> None:
     attempt = unit.attempt()
 
     with pytest.raises(NotApplied, match="the call of effect charge is async, or has a yield: nothing of it was run"):
-        attempt.effect("charge", call, repeatable=False)
+        attempt.effect("charge", lambda idempotency_key: kind(idempotency_key=idempotency_key), repeatable=False)
 
     assert unit.effects.of_unit(CHARGE) == []
     assert attempt.calls.states == ()
@@ -332,10 +362,6 @@ def _has_begun(*, idempotency_key: str) -> Iterator[str]:
     begun = _yields(idempotency_key=idempotency_key)
     next(begun)
     return begun
-
-
-async def _streams() -> AsyncIterator[int]:
-    yield 1
 
 
 def _submits(*, idempotency_key: str) -> Future[str]:
