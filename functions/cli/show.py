@@ -175,9 +175,12 @@ def _what(entry: Entry) -> str:
 
 def _ask(stage: Stage, page: UnitPage, hold: Hold) -> None:
     """The question of a hold, and the commands that answer it."""
+    from functions.sdk.aws_calls import token_of  # noqa: PLC0415 - loads the job's tools, which few pages need
+
     called = f" at about {to_text(hold.called_at)}" if hold.called_at else ""
     click.echo()
     _wrapped(f"Question: did {plain(hold.effect)} reach its receiver?  Look there for key {plain(hold.key)}{called}.")
+    _wrapped(f"Where run.aws made the call, AWS has the key as {token_of(hold.key)}.")
     where_ = _where(stage)
     for verdict, answer in _ANSWERS.items():
         unit_and_effect = f"{shlex.quote(page.records.unit_id)} {shlex.quote(hold.effect)}"

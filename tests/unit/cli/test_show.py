@@ -6,6 +6,7 @@ import json
 import shlex
 from datetime import timedelta
 from typing import Any
+from uuid import NAMESPACE_URL, uuid5
 
 import pytest
 
@@ -103,7 +104,9 @@ def test_a_hold_is_told_with_its_question_and_the_commands_that_answer_it(
 
     text = told(stage, capsys)
     key = page.effects[1].key
-    assert f"Look there for key {key} at about 2026-11-29T06:00:05Z." in " ".join(text.split())
+    said = " ".join(text.split())
+    assert f"Look there for key {key} at about 2026-11-29T06:00:05Z." in said
+    assert f"Where run.aws made the call, AWS has the key as {uuid5(NAMESPACE_URL, key)}." in said
     commands = [shlex.split(line)[-7:] for line in text.splitlines() if "splitshift decide" in line]
     assert [words[-7:] for words in commands] == [
         ["splitshift", "decide", CHARGE, "reply[t2]", answer, "--note", "…"]
