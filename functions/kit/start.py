@@ -23,19 +23,25 @@ gc.disable()
 def loaded() -> None:
     """The last line of a handler's module.  From here on garbage is collected as ever."""
     gc.freeze()
+    _go_on()
+
+
+def _go_on() -> None:
     if _collects:
         gc.enable()
 
 
 def set_up(build: Callable[P, T]) -> Callable[P, T]:
-    """For what a handler makes once: clients, definitions."""
+    """For what a handler makes once: clients, definitions.  What failed is garbage, and is made anew at each event."""
 
     @wraps(build)
     def built(*arguments: P.args, **named: P.kwargs) -> T:
         gc.disable()
         try:
-            return build(*arguments, **named)
+            made = build(*arguments, **named)
+            gc.freeze()
         finally:
-            loaded()
+            _go_on()
+        return made
 
     return built

@@ -5,13 +5,16 @@ from __future__ import annotations
 import copy
 import dataclasses
 import inspect
+import math
 import pickle
+import pprint
 from collections.abc import Mapping
 from dataclasses import FrozenInstanceError, asdict, field, fields, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
 import pytest
+from rich.pretty import pretty_repr
 
 from functions.kit.dataclass import dataclass
 
@@ -179,6 +182,69 @@ def test_a_class_may_go_on_from_another(make: Any) -> None:
 
 
 @makers()
+def test_a_value_is_equal_to_itself_whatever_it_holds(make: Any) -> None:
+    @make(frozen=True)
+    class Share:
+        part: float
+
+    one = Share(math.nan)
+    assert one.__eq__(one) is True
+
+
+@makers()
+def test_a_class_may_say_that_it_has_no_hash(make: Any) -> None:
+    @make(frozen=True)
+    class Unhashed:
+        name: str
+        __hash__ = None  # type: ignore[assignment]
+
+    assert Unhashed("a") == Unhashed("a")
+    with pytest.raises(TypeError, match="unhashable type"):
+        hash(Unhashed("a"))
+
+
+@makers()
+def test_a_field_may_have_any_name(make: Any) -> None:
+    kind = make(frozen=True)(type("Any", (), {"__annotations__": dict.fromkeys(NAMES, "int"), **FACTORIES}))
+    one = kind(**{name: number for number, name in enumerate(NAMES)})
+    assert [getattr(one, name) for name in NAMES] == list(range(len(NAMES)))
+    assert [getattr(kind(0, 1), name) for name in NAMES[2:]] == [7] * len(FACTORIES)
+    assert one != kind(0, 1)
+
+
+NAMES = (
+    "self",
+    "cls",
+    "made",
+    "_made",
+    "_MADE",
+    "kept",
+    "_kept",
+    "_make_made",
+    "_default_made",
+    "compared",
+    "_compared",
+)
+FACTORIES = {name: field(default_factory=lambda: 7) for name in NAMES[2:]}
+
+
+@makers()
+@pytest.mark.parametrize("name", ["__setattr__", "__delattr__"])
+def test_a_frozen_one_cannot_have_its_own_way_of_setting(make: Any, name: str) -> None:
+    with pytest.raises(TypeError, match=f"(Cannot overwrite attribute|is frozen and has) {name}"):
+        make(frozen=True)(type("Thawed", (), {"__annotations__": {"left": "int"}, name: lambda *_: None}))
+
+
+@makers()
+def test_pytest_and_pprint_show_it_field_by_field(make: Any) -> None:
+    kind = a_pair(make)
+    with pytest.raises(AssertionError, match="Differing attributes"):
+        assert kind(1) == kind(2)
+    assert pprint.pformat(kind(1, [2] * 30), width=40).count("\n") > 10
+    assert pretty_repr(kind(1, [2] * 30), max_width=40).count("\n") > 10
+
+
+@makers()
 def test_patterns_take_it_apart(make: Any) -> None:
     @make(frozen=True)
     class Below:
@@ -208,6 +274,12 @@ def test_what_it_cannot_do_is_refused_where_the_class_is_made() -> None:
         @dataclass(frozen=True)
         class Odd:
             made: int = field(init=False, default=0)
+
+    with pytest.raises(TypeError, match=r"Unhashed\.names has hash=False: use the standard library's dataclass"):
+
+        @dataclass(frozen=True)
+        class Unhashed:
+            names: list[str] = field(hash=False, default_factory=list)
 
     with pytest.raises(ValueError, match="mutable default"):
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
 
@@ -48,16 +49,32 @@ def build(how):
         raise ValueError(how)
     return how
 begun.clear()
+frozen = gc.get_freeze_count()
+made = [[] for _ in range(1000)]
 assert build("made") == "made" and gc.isenabled() and build.__name__ == "build"
+assert gc.get_freeze_count() > frozen + 900
+frozen = gc.get_freeze_count()
+more = [[] for _ in range(1000)]
 try:
     build("fails")
 except ValueError:
     pass
+assert gc.get_freeze_count() <= frozen, "each event would leave another one's garbage for ever"
 """
 
 
 def test_what_is_set_up_is_made_without_it_also_where_that_fails() -> None:
     assert watched(SET_UP)[1] == "True"
+
+
+def test_whoever_turns_it_off_turns_it_on_again() -> None:
+    """Off before anything else of ours is loaded, on by the last line: an import alone turns it off."""
+    users = [path for path in (ROOT / "functions").rglob("*.py") if "functions.kit.start" in path.read_text()]
+    assert {f"import functions.{path.parent.name}.{path.stem}" for path in users} == set(HANDLERS)
+    for path in users:
+        body = ast.parse(path.read_text()).body
+        ours = [line.module for line in body if isinstance(line, ast.ImportFrom) and "functions" in str(line.module)]
+        assert (ours[0], ast.unparse(body[-1])) == ("functions.kit.start", "loaded()"), path
 
 
 def test_a_process_that_runs_without_the_collector_goes_on_so() -> None:
