@@ -8,13 +8,17 @@ import click
 
 from functions.cli.acting import ask, tell_where
 from functions.cli.common import emit_json
-from functions.cli.decide import NothingToDecideError, open_row
+from functions.cli.decide import NothingToDecideError, ended, open_row
 from functions.cli.finding import find_unit
 from functions.cli.stage import Stage, find_stage
-from functions.records.entries import Review, Verdict
+from functions.records.entries import Journal, Review, Verdict
 from functions.records.units import UnitRecords
 
-_WORDS = (Verdict.APPROVE, Verdict.REJECT)
+_WAY_ON = {
+    Verdict.APPROVE: "`splitshift cancel` calls it off",
+    Verdict.REJECT: "a worker ends it, and then `splitshift retry` asks for it again",
+}
+"""By the word that was given: what one may do who thinks better of it."""
 _TRIES = 5
 
 
@@ -28,26 +32,27 @@ def answer(unit: str, verdict: Verdict, *, note: str | None, yes: bool, as_json:
     if as_json:
         emit_json({"unit_id": records.unit_id, "verdict": str(verdict), "review": review.number, "by": review.by})
     else:
-        click.echo(f"{records.unit_id}  {verdict}, by {review.by}")
+        click.echo(f"{records.unit_id}  {verdict}, by {review.by}{ended(records)}")
 
 
 def judge(stage: Stage, records: UnitRecords, verdict: Verdict, note: str | None) -> Review:
     """Write the word, then send the unit to a worker; in this order, so that the worker finds it.
 
-    Repeating it is safe: the word that stands there counts, and a message that was not sent yet is.  Raises
-    NothingToDecideError.
+    Repeating it is safe, also when the unit has ended: the word that stands there counts, and a message that was not
+    sent yet is.  Raises NothingToDecideError.
     """
+    said = _given(records.journal)
+    if records.journal.completion is not None and said is not None and said.verdict is verdict:
+        return said
     row = open_row(records, stage.clock.now())
     if not row.needs_review:
         raise NothingToDecideError(f"{row.unit_id} needs no approval: it runs when it is due")
     for _ in range(_TRIES):
         journal = stage.stores.completions.read(row.unit_id)
-        given = next((review for review in journal.reviews if review.verdict in _WORDS), None)
+        given = _given(journal)
         if given is not None and given.verdict is not verdict:
-            raise NothingToDecideError(
-                f"{row.unit_id} was answered: {given.verdict}, by {given.by} at {given.at:%F %T} UTC; "
-                "`splitshift cancel` calls it off"
-            )
+            said = f"{row.unit_id} was answered: {given.verdict}, by {given.by} at {given.at:%F %T} UTC"
+            raise NothingToDecideError(f"{said}; {_WAY_ON[given.verdict]}")
         review = given or Review(
             number=max((known.number for known in journal.reviews), default=0) + 1,
             verdict=verdict,
@@ -59,3 +64,7 @@ def judge(stage: Stage, records: UnitRecords, verdict: Verdict, note: str | None
             stage.stores.inventory.trigger(row.unit_id, f"review-{review.number:04d}")
             return review
     raise NothingToDecideError("others are answering at the same moment: look again with `splitshift show`")
+
+
+def _given(journal: Journal) -> Review | None:
+    return next((review for review in journal.reviews if review.verdict in _WAY_ON), None)

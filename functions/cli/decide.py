@@ -54,19 +54,29 @@ def command(unit: str, effect: str, answer: str, note: str, *, yes: bool, as_jso
     if as_json:
         emit_json({"unit_id": records.unit_id, "effect": review.effect, "verdict": answer, "review": review.number})
     else:
-        click.echo(f"{records.unit_id}  {review.effect}: {answer}, by {review.by}")
+        click.echo(f"{records.unit_id}  {review.effect}: {answer}, by {review.by}{ended(records)}")
 
 
 def decide(stage: Stage, records: UnitRecords, effect: str, verdict: Verdict, note: str) -> Review:
     """Write the answer, then send the unit to a worker.  In this order: a worker that comes first finds the hold.
 
-    Raises NothingToDecideError.
+    Repeating it is safe, also when the unit has ended.  Raises NothingToDecideError.
     """
+    if records.journal.completion is not None:
+        said = _given(records.journal, effect)
+        if said is not None and said.verdict is verdict:
+            return said
     row = open_row(records, stage.clock.now())
     review = _answer(stage, row, effect, verdict, note)
     # The same request however often the command is repeated: a second one changes nothing.
     stage.stores.inventory.trigger(row.unit_id, f"review-{review.number:04d}")
     return review
+
+
+def ended(records: UnitRecords) -> str:
+    """After a word that is repeated: what has become of the unit since."""
+    completion = records.journal.completion
+    return "" if completion is None else f"; it has ended ({completion.outcome})"
 
 
 def open_row(records: UnitRecords, now: datetime) -> Row:
@@ -85,7 +95,10 @@ def _answer(stage: Stage, row: Row, effect: str, verdict: Verdict, note: str) ->
     for _ in range(_TRIES):
         journal = stage.stores.completions.read(row.unit_id)
         hold = _hold(journal, effect)
-        given = next((review for review in journal.reviews if _answers(review, hold)), None)
+        if hold is None:
+            held = ", ".join(one.effect for one in journal.open_holds) or "none"
+            raise NothingToDecideError(f"{shown(effect)} is not on hold; on hold here: {held}")
+        given = _given(journal, effect)
         if given is not None:
             return _as_before(given, verdict)
         review = Review(
@@ -103,17 +116,19 @@ def _answer(stage: Stage, row: Row, effect: str, verdict: Verdict, note: str) ->
     raise NothingToDecideError("others are answering at the same moment: look again with `splitshift show`")
 
 
-def _hold(journal: Journal, effect: str) -> Hold:
+def _hold(journal: Journal, effect: str) -> Hold | None:
     """The newest question about the effect: open ones before those that were answered."""
     asked = [hold for hold in journal.holds if effect in {hold.effect, hold.key}]
-    if not asked:
-        held = ", ".join(hold.effect for hold in journal.open_holds) or "none"
-        raise NothingToDecideError(f"{shown(effect)} is not on hold; on hold here: {held}")
-    return max(asked, key=lambda hold: (hold in journal.open_holds, hold.at))
+    return max(asked, key=lambda hold: (hold in journal.open_holds, hold.at), default=None)
 
 
-def _answers(review: Review, hold: Hold) -> bool:
-    return (review.hold, review.effect) == (hold.owner, hold.effect)
+def _given(journal: Journal, effect: str) -> Review | None:
+    """The answer to the newest question about the effect."""
+    hold = _hold(journal, effect)
+    if hold is None:
+        return None
+    asked = (hold.owner, hold.effect)
+    return next((review for review in journal.reviews if (review.hold, review.effect) == asked), None)
 
 
 def _as_before(given: Review, verdict: Verdict) -> Review:

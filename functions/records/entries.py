@@ -177,7 +177,15 @@ class Journal:
     @property
     def called_off(self) -> Review | None:
         """The word by which a person cancelled the unit; what it waited for is no question any more."""
-        return next((review for review in self.reviews if review.verdict is Verdict.CANCEL), None)
+        return self._said(Verdict.CANCEL)
+
+    @property
+    def rejected(self) -> Review | None:
+        """The refusal by which the next message ends the unit."""
+        return self._said(Verdict.REJECT)
+
+    def _said(self, verdict: Verdict) -> Review | None:
+        return next((review for review in self.reviews if review.verdict is verdict), None)
 
     @property
     def all_attempts(self) -> tuple[Attempt, ...]:

@@ -60,7 +60,7 @@ def state_of(
     held = _by_lease(journal, lease, now, skew)
     if row.state == "suppressed" and not journal.begun:
         return held or _suppressed(row, journal)
-    by_people = _by_people(row, journal) or held or _called_off(journal)
+    by_people = _by_people(row, journal) or held or _refused(journal)
     return by_people or _by_attempts(journal) or _by_time(row, journal, lease, now)
 
 
@@ -96,11 +96,20 @@ def _by_people(row: Row, journal: Journal) -> UnitState | None:
     return None
 
 
-def _called_off(journal: Journal) -> UnitState | None:
-    """A running attempt goes on to its end; otherwise the next message ends the unit."""
+def _refused(journal: Journal) -> UnitState | None:
+    """Also before its time has come: the next message ends the unit, and it does not run."""
+    if journal.called_off is not None:
+        return UnitState(state=State.WAITING, reason=f"called off by {journal.called_off.by}: a worker ends it")
+    if journal.rejected is not None:
+        return UnitState(state=State.WAITING, reason=f"rejected by {journal.rejected.by}: a worker ends it")
+    return None
+
+
+def _running(journal: Journal) -> UnitState:
     if journal.called_off is None:
-        return None
-    return UnitState(state=State.WAITING, reason=f"called off by {journal.called_off.by}: a worker ends it")
+        return UnitState(state=State.RUNNING)
+    last = "this attempt goes on to its end, and no other follows"
+    return UnitState(state=State.RUNNING, reason=f"called off by {journal.called_off.by}: {last}")
 
 
 def _by_lease(journal: Journal, lease: Lease | None, now: datetime, skew: timedelta) -> UnitState | None:
@@ -109,7 +118,7 @@ def _by_lease(journal: Journal, lease: Lease | None, now: datetime, skew: timede
     ended = {entry.owner for entry in (*journal.attempts, *journal.holds)}
     if lease.unit_id == journal.unit_id and lease.owner not in ended:
         if not lease.expired(now, skew):
-            return UnitState(state=State.RUNNING)
+            return _running(journal)
         ran_out = to_text(lease.expires_at)
         return _unknown(f"the lease of its attempt ran out at {ran_out}, and nobody took it over yet")
     if any(dead.unit_id == journal.unit_id for dead in lease.lost):

@@ -10,6 +10,7 @@ import pytest
 from functions.cli.approvals import judge
 from functions.cli.decide import NothingToDecideError
 from functions.cli.finding import find_unit
+from functions.cli.pauses import pause
 from functions.cli.show import tell
 from functions.cli.unit_page import page_of
 from functions.records.entries import Outcome, Review, Verdict
@@ -17,7 +18,7 @@ from functions.records.incidents import OPEN
 from functions.records.retention import KEPT
 from functions.records.states import State
 from functions.sdk import Run
-from tests.support.operators import Town, after
+from tests.support.operators import Town, after, nothing_is_written
 from tests.support.stages import ANN
 from tests.support.worlds import CHARGE, SLOT, a_charge
 
@@ -113,12 +114,51 @@ def test_a_word_whose_sender_died_before_its_message_is_completed_by_the_same_co
     assert runs == [1]
 
 
-def test_the_other_word_is_refused_and_names_who_was_first(town: Town) -> None:
+@pytest.mark.parametrize("verdict", [Verdict.APPROVE, Verdict.REJECT])
+def test_the_same_word_is_safe_to_repeat_also_when_the_unit_has_ended_by_it(town: Town, verdict: Verdict) -> None:
+    runs = runs_of(town)
+    first = say(town, verdict)
+    town.minutes(SLOT, after(1))
+    town.settle()
+    assert town.journal().completion is not None
+
+    with nothing_is_written(town):
+        assert say(town, verdict, "once more") == first
+    assert runs == [1] * (verdict is Verdict.APPROVE)
+
+
+@pytest.mark.parametrize(
+    ("first", "other", "way_on"),
+    [(Verdict.APPROVE, Verdict.REJECT, "cancel"), (Verdict.REJECT, Verdict.APPROVE, "retry")],
+)
+def test_the_other_word_is_refused_and_names_who_was_first_and_the_way_on(
+    town: Town, first: Verdict, other: Verdict, way_on: str
+) -> None:
     runs_of(town)
+    say(town, first)
+    with pytest.raises(NothingToDecideError, match=rf"was answered: {first}, by .*ann.*`splitshift {way_on}`"):
+        say(town, other)
+    assert [review.verdict for review in town.journal().reviews] == [first]
+
+
+def test_a_unit_that_is_rejected_ahead_is_not_listed_as_one_that_will_run(town: Town) -> None:
+    say(town, Verdict.REJECT)
+    state = town.state(CHARGE)
+    assert (state.state, state.reason) == (State.WAITING, f"rejected by {ANN}: a worker ends it")
+
+
+def test_an_approved_unit_of_a_paused_job_says_what_it_waits_for(
+    town: Town, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs = runs_of(town)
+    town.minutes(SLOT, after(1))
+    pause(town.stage, [town.jobs["charge"]], until=None, reason="ledger is migrated")
     say(town, Verdict.APPROVE)
-    with pytest.raises(NothingToDecideError, match=r"was answered: approve, by .*ann.*splitshift cancel"):
-        say(town, Verdict.REJECT)
-    assert [review.verdict for review in town.journal().reviews] == [Verdict.APPROVE]
+    town.settle()
+    assert runs == []
+
+    tell(town.stage, page_of(town.stage, CHARGE))
+    assert "WAITING: its job is paused: ledger is migrated" in capsys.readouterr().out
 
 
 def test_what_needs_no_approval_or_is_over_or_too_old_is_refused(town: Town) -> None:

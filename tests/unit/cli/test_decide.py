@@ -116,6 +116,16 @@ def test_what_is_not_on_hold_cannot_be_decided(stage: Stage) -> None:
         say(stage, Verdict.HAPPENED, effect="refund")
 
 
+def test_the_same_answer_is_safe_to_repeat_when_the_unit_has_ended_by_it(world: World, stage: Stage) -> None:
+    first = say(stage, Verdict.HAPPENED)
+    world.send(CHARGE)
+    world.settle()
+    assert say(stage, Verdict.HAPPENED, note="once more") == first
+    assert triggers(world) == {"review-0001"}
+    with pytest.raises(NothingToDecideError, match="has ended"):
+        say(stage, Verdict.HAPPENED, effect="refund")
+
+
 def test_a_finished_unit_is_never_reopened(world: World, stage: Stage) -> None:
     say(stage, Verdict.HAPPENED)
     world.send(CHARGE)

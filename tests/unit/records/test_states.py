@@ -163,4 +163,14 @@ def test_what_was_called_off_waits_for_a_worker_to_end_it_and_asks_nobody_any_mo
     assert state(reviews=(word,), holds=(hold(),)) == expected
     assert state(reviews=(word,), of=row(needs_review=True)) == expected
     assert state(reviews=(word,), attempts=(attempt(retry_at=after(30)),)) == expected
-    assert state(reviews=(word,), held=lease()) == UnitState(state=State.RUNNING)
+    running = state(reviews=(word,), held=lease())
+    assert running.state is State.RUNNING
+    assert running.reason == "called off by ann: this attempt goes on to its end, and no other follows"
+
+
+def test_what_was_rejected_is_not_shown_as_if_it_would_run_when_its_time_comes() -> None:
+    word = review(verdict=Verdict.REJECT, by="ann")
+    expected = UnitState(state=State.WAITING, reason="rejected by ann: a worker ends it")
+    ahead = row(needs_review=True, run_at=after(300))
+    assert state(reviews=(word,), of=ahead) == expected
+    assert state(reviews=(word,), of=row(needs_review=True)) == expected
