@@ -44,6 +44,10 @@ STARTS = {
 LIMITS = {"scheduler": 1.25, "relay": 1.25, "monitor": 1.25, "worker": 1.6}
 """Times a bare `boto3.client("dynamodb")`.  The worker brings the job's tools: idempotency, batches, zones."""
 WAYS = "source", "bytecode"
+HAVE_BYTECODE = """
+import json, os, boto3.session, functions.kit.aws
+print(*(os.path.exists(module.__spec__.cached) for module in (json, boto3.session, functions.kit.aws)))
+"""
 ROUNDS = 7
 MORE = 3
 """Times as many rounds where a start is over its limit: on a machine shared with others seven may all be disturbed."""
@@ -87,9 +91,14 @@ def measure(rounds: int, *, least: int) -> list[Start]:
 
 def cpu_s(code: str, environment: dict[str, str]) -> float:
     """Of these lines alone, in a process of their own: user and system time, without the interpreter's start."""
-    timed = f"import time; began = time.process_time()\n{code}\nprint(time.process_time() - began)"
+    return float(
+        _printed(f"import time; began = time.process_time()\n{code}\nprint(time.process_time() - began)", environment)
+    )
+
+
+def _printed(code: str, environment: dict[str, str]) -> str:
     ended = subprocess.run(
-        [sys.executable, "-c", timed],
+        [sys.executable, "-c", code],
         env=environment,
         cwd=ROOT,
         capture_output=True,
@@ -97,24 +106,30 @@ def cpu_s(code: str, environment: dict[str, str]) -> float:
         timeout=120,
         check=True,
     )
-    return float(ended.stdout)
+    return ended.stdout.strip()
 
 
 def _environments(folder: Path) -> dict[str, dict[str, str]]:
-    """By way.  Bytecode is looked for beside the modules or, where this variable names a folder, only there."""
-    environment = _environment(folder)
+    """By way.  Bytecode is looked for beside the modules or, where this variable names a folder, only there.
+
+    Raises RuntimeError where the ways do not differ as they say, on whatever machine this is.
+    """
+    environment = environment_of_roles(folder)
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     written, kept = folder / "bytecode", folder / "standard"
     bytecode = environment | {"PYTHONPYCACHEPREFIX": str(written)}
     for code in (BARE, *STARTS.values()):
         cpu_s(code, bytecode)
-    standard = Path(sysconfig.get_path("stdlib")).resolve().relative_to("/")
+    standard = Path(sysconfig.get_path("stdlib")).relative_to("/")  # as modules are found, links and all
     shutil.copytree(written / standard, kept / standard, ignore=shutil.ignore_patterns("site-packages"))
     source = environment | {"PYTHONPYCACHEPREFIX": str(kept), "PYTHONDONTWRITEBYTECODE": "1"}
+    for environment, expected in ((source, "True False False"), (bytecode, "True True True")):
+        if (found := _printed(HAVE_BYTECODE, environment)) != expected:
+            raise RuntimeError(f"bytecode of the standard library, of boto3, of ours: {found}, and not {expected}")
     return {"source": source, "bytecode": bytecode}
 
 
-def _environment(folder: Path) -> dict[str, str]:
+def environment_of_roles(folder: Path) -> dict[str, str]:
     definitions = folder / "definitions.json"
     write_definitions(compile_jobs(ROOT).document, definitions)
     environment = dict(os.environ)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from collections.abc import Mapping
 
 import pytest
 
-from tests.benchmarks.cold_start import ROOT
+from tests.benchmarks.cold_start import ROOT, STARTS, environment_of_roles
 
 WATCHED = """
 import gc
@@ -17,19 +18,27 @@ gc.callbacks.append(lambda phase, info: begun.append(info["generation"]) if phas
 {code}
 print(len(begun), gc.isenabled(), gc.get_freeze_count() > 10_000)
 """
-HANDLERS = [f"import functions.{role}.handler" for role in ("scheduler", "relay", "monitor", "worker")]
 
 
-def watched(code: str) -> list[str]:
+def watched(code: str, environment: Mapping[str, str] | None = None) -> list[str]:
     script = WATCHED.format(code=code)
-    ended = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
+    ended = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, env=environment, capture_output=True, text=True, check=True
+    )
     return ended.stdout.split()
 
 
-@pytest.mark.parametrize("code", HANDLERS)
-def test_a_handlers_module_is_loaded_without_a_collection_and_leaves_the_collector_on(code: str) -> None:
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    return environment_of_roles(tmp_path_factory.mktemp("roles"))
+
+
+@pytest.mark.parametrize("role", STARTS)
+def test_a_role_is_loaded_and_set_up_without_a_collection_and_leaves_the_collector_on(
+    role: str, environment: dict[str, str]
+) -> None:
     """But for a few while the standard library is loaded, which stands above our first import."""
-    collections, on, frozen = watched(code)
+    collections, on, frozen = watched(STARTS[role], environment)
     assert (int(collections) <= 20, on, frozen) == (True, "True", "True")
 
 
@@ -70,7 +79,7 @@ def test_what_is_set_up_is_made_without_it_also_where_that_fails() -> None:
 def test_whoever_turns_it_off_turns_it_on_again() -> None:
     """Off before anything else of ours is loaded, on by the last line: an import alone turns it off."""
     users = [path for path in (ROOT / "functions").rglob("*.py") if "functions.kit.start" in path.read_text()]
-    assert {f"import functions.{path.parent.name}.{path.stem}" for path in users} == set(HANDLERS)
+    assert {path.relative_to(ROOT).as_posix() for path in users} == {f"functions/{role}/handler.py" for role in STARTS}
     for path in users:
         body = ast.parse(path.read_text()).body
         ours = [line.module for line in body if isinstance(line, ast.ImportFrom) and "functions" in str(line.module)]
