@@ -92,6 +92,7 @@ def _database() -> DynamoDatabase:
 
 
 @cache
+@set_up
 def _client() -> Any:
     return aws.client("sns")
 

@@ -156,6 +156,7 @@ def test_a_class_keeps_the_methods_that_it_has(make: Any) -> None:
 
     assert repr(Own("a")) == "own"
     assert Own("a") == Own("b")
+    assert len({hash(Own("a")), hash(Own("a")), hash(Own("b"))}) == 2
     assert (hash(Hashed("a")), Hashed("a") == Hashed("b")) == (7, False)
 
 

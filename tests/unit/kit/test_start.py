@@ -86,5 +86,15 @@ def test_whoever_turns_it_off_turns_it_on_again() -> None:
         assert (ours[0], ast.unparse(body[-1])) == ("functions.kit.start", "loaded()"), path
 
 
+@pytest.mark.parametrize("role", STARTS)
+def test_all_that_a_handler_makes_once_is_set_up_so(role: str) -> None:
+    body = ast.parse((ROOT / "functions" / role / "handler.py").read_text()).body
+    decorators = [
+        [ast.unparse(one) for one in part.decorator_list] for part in body if isinstance(part, ast.FunctionDef)
+    ]
+    once = [names for names in decorators if "cache" in names]
+    assert once == [["cache", "set_up"]] * len(once) != []
+
+
 def test_a_process_that_runs_without_the_collector_goes_on_so() -> None:
-    assert watched("gc.disable()\nimport functions.relay.handler")[1] == "False"
+    assert watched("gc.disable()\nimport functions.relay.handler")[1:] == ["False", "True"]
