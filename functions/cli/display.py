@@ -6,13 +6,14 @@ from collections.abc import Collection
 from datetime import datetime, timedelta, tzinfo
 from itertools import pairwise
 
-from rich.table import Table
+from rich.table import Column, Table
 
 from functions.cli.stage import Stage
 from functions.kit import aws
 from functions.kit.instants import to_text
 from functions.records.states import State
 
+_GAP, _NARROW = 2, 14
 _UNITS = (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1))
 
 
@@ -29,10 +30,24 @@ def state_name(state: State) -> str:
 def table(*columns: str, wrap: str | Collection[str] = ()) -> Table:
     """Without lines; `wrap` is the column, or are those, that give way where the terminal is narrow."""
     wrapped = {wrap} if isinstance(wrap, str) else set(wrap)
-    made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    made = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0))
     for column in columns:
         made.add_column(column, no_wrap=column not in wrapped, overflow="fold")
     return made
+
+
+def keep_whole(lines: Table, name: str, width: int) -> None:
+    """Of a filled table: an id is copied into the next command, so where there is room the others give way."""
+    kept = next(column for column in lines.columns if column.header == name)
+    others = [column for column in lines.columns if column is not kept]
+    least = sum(_width(one) if one.no_wrap else min(_NARROW, _width(one)) for one in others)
+    kept.no_wrap = _width(kept) + least <= width + _GAP
+
+
+def _width(column: Column) -> int:
+    """With the gap after it, which the last one has not."""
+    texts = (str(cell) for cell in (column.header, *column.cells))
+    return max(len(line) for text in texts for line in text.splitlines() or [""]) + _GAP
 
 
 def span(length: timedelta) -> str:

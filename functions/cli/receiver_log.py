@@ -25,6 +25,7 @@ from functions.kit.instants import from_text
 
 LONGEST_LINE = 65_536
 _LONGEST_KEY = 512
+_NAMES_TOLD, _LONGEST_NAME = 12, 40
 _DELIMITERS = (",", ";", "\t")
 
 Columns = Callable[[str], Mapping[str, Any]]
@@ -181,7 +182,7 @@ def _cells(line: str, delimiter: str) -> list[str]:
 
 
 def _jsonl(lines: Lines, path: Path, wanted: tuple[str, ...]) -> tuple[Columns, Lines]:
-    del path, wanted
+    del path
 
     def columns(line: str) -> Mapping[str, Any]:
         try:
@@ -190,6 +191,13 @@ def _jsonl(lines: Lines, path: Path, wanted: tuple[str, ...]) -> tuple[Columns, 
             raise _BadRowError("is no JSON") from None
         if not isinstance(found, dict):
             raise _BadRowError("is no JSON object")
-        return cast("dict[str, Any]", found)
+        row = cast("dict[str, Any]", found)
+        missing = next((name for name in wanted if name not in row), None)
+        if missing is not None:
+            here = ", ".join(name[:_LONGEST_NAME] for name in islice(row, _NAMES_TOLD)) or "nothing"
+            raise _BadRowError(
+                f"has no {missing}, but {here}: say with --key-field and --time-field what they are called"
+            )
+        return row
 
     return columns, lines

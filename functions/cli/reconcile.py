@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from functions.cli.common import console, counted, emit_json, json_option
-from functions.cli.display import plain, table, where
+from functions.cli.display import keep_whole, plain, table, where
 from functions.cli.receiver_log import BadRow, rows
 from functions.cli.reconciling import Difference, Reconciled, reconcile
 from functions.cli.requests import known_job
@@ -17,6 +17,7 @@ from functions.cli.units import jobs_named, window_of
 from functions.kit.instants import to_text, to_text_ms
 
 _BAD_ROWS_TOLD = 20
+_WHICH = "UNIT, AND KEY"
 _KINDS = ("missing", "doubled", "unknown", "extra")
 
 
@@ -100,10 +101,11 @@ def tell(stage: Stage, job: str, found: Reconciled) -> None:
     outside = f", {log.outside} more outside that time" if log.outside else ""
     click.echo(f"{journal}, {counted(log.rows - log.outside, 'row')} of the receiver's{outside}")
     click.echo("  " + "   ".join(f"{kind} {len(getattr(found, kind))}" for kind in _KINDS))
-    lines = table("", "UNIT", "EFFECT", "KEY", "AT", "IN THE LOG", wrap=("UNIT", "KEY", "EFFECT"))
+    lines = table("", _WHICH, "EFFECT", "AT", "IN THE LOG", wrap=(_WHICH, "EFFECT"))
     for kind in _KINDS:
         for difference in getattr(found, kind):
             lines.add_row(kind.upper(), *_cells(difference))
+    keep_whole(lines, _WHICH, console().width)
     if lines.row_count:
         console().print(lines)
     if log.unlisted:
@@ -119,8 +121,9 @@ def _cells(difference: Difference) -> tuple[str, ...]:
     known, seen = difference.known, difference.seen
     at = known.at if known else seen.at if seen else None
     times = f"{seen.times}x, line {seen.line}" if seen else "no"
-    unit, label = (known.unit_id, known.label) if known else ("", "")
-    return plain(unit), plain(label), plain(difference.key), to_text(at) if at else "-", times
+    key = plain(difference.key)
+    which, label = (f"{plain(known.unit_id)}\n{key}", plain(known.label)) if known else (key, "")
+    return which, label, to_text(at) if at else "-", times
 
 
 def _line(difference: Difference) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from functions.cli.common import console, counted, emit_json, json_option, parse_when
-from functions.cli.display import day_and_time, plain, table, where
+from functions.cli.display import day_and_time, keep_whole, plain, table, where
 from functions.cli.listing import Window, zone_of
 from functions.cli.reporting import Line, Report, report
 from functions.cli.stage import Stage, find_stage, stage_options
@@ -113,6 +113,7 @@ def _tell_lines(found: Report) -> None:
         for line in some:
             at = day_and_time(line.listed.slot, zone_of(line.job))
             lines.add_row(label, plain(_name(line)), at, plain(line.says), line.listed.incident or "")
+    keep_whole(lines, "UNIT", console().width)
     if lines.row_count:
         console().print(lines)
 

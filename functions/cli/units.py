@@ -7,11 +7,10 @@ from datetime import datetime, timedelta, tzinfo
 from typing import Any
 
 import click
-from rich.table import Column
 from rich.text import Text
 
 from functions.cli.common import console, counted, emit_json, json_option, parse_when
-from functions.cli.display import day_and_time, plain, state_name, table, where
+from functions.cli.display import day_and_time, keep_whole, plain, state_name, table, where
 from functions.cli.finding import near
 from functions.cli.listing import Listed, Window, is_problem, list_units, zone_of
 from functions.cli.requests import RefusedRequestError, known_job
@@ -25,7 +24,6 @@ from functions.schedules.rules import shown
 COLOURS = {State.SUCCEEDED: "green", State.FAILED: "red", State.ON_HOLD: "red", State.UNKNOWN: "yellow"}
 _DAY = timedelta(days=1)
 _AHEAD = timedelta(minutes=15)
-_GAP, _WHY = 2, 14
 _MOST_TOLD = 1_000
 
 
@@ -134,7 +132,7 @@ def when(listed: Listed, zone: tzinfo) -> str:
 
 def _tell(stage: Stage, found: list[Listed], jobs: Mapping[str, Job]) -> None:
     click.echo(where(stage))
-    lines = table("UNIT", "STATE", "LOCAL", "TRIES", "INCIDENT", "WHY", wrap=("UNIT", "WHY"))
+    lines = table("UNIT", "STATE", "LOCAL", "TRIES", "INCIDENT", "WHY", wrap=("UNIT", "LOCAL", "WHY"))
     for listed in found[-_MOST_TOLD:]:
         state = listed.state.state
         tries = len(listed.records.journal.all_attempts)
@@ -146,15 +144,9 @@ def _tell(stage: Stage, found: list[Listed], jobs: Mapping[str, Job]) -> None:
             listed.incident or "",
             plain(listed.state.reason),
         )
-    unit, *others, why = lines.columns
-    # An id is copied into the next command: where there is room, it stays whole and the reason gives way.
-    unit.no_wrap = sum(map(_width, (unit, *others))) + min(_WHY, _width(why)) <= console().width
+    keep_whole(lines, "UNIT", console().width)
     if len(found) > _MOST_TOLD:
         click.echo(f"the last {_MOST_TOLD}: --json lists all, a shorter time or --problems fewer")
     if found:
         console().print(lines)
     click.echo(counted(len(found), "unit"))
-
-
-def _width(column: Column) -> int:
-    return max(len(str(cell)) for cell in (column.header, *column.cells)) + _GAP

@@ -63,6 +63,16 @@ def test_rows_that_cannot_be_read_are_told_by_their_line_and_the_others_go_on(tm
     assert [row.line for row in found if isinstance(row, Applied)] == [3 + 2 * place for place in range(len(bad))]
 
 
+def test_a_row_without_the_field_tells_what_it_has_and_how_to_name_it(tmp_path: Path) -> None:
+    content = '{"at": "2026-11-29T06:39:02Z", "key": "k1", "name": "charge"}\n{"time": null, "key": "k1"}\n{}\n'
+    how = "say with --key-field and --time-field what they are called"
+    assert [*rows(a_log(tmp_path, content, "log.jsonl"))] == [
+        BadRow(line=1, problem=f"has no time, but at, key, name: {how}"),
+        BadRow(line=2, problem="has no time"),
+        BadRow(line=3, problem=f"has no key, but nothing: {how}"),
+    ]
+
+
 def test_a_cell_in_quotes_may_go_over_lines(tmp_path: Path) -> None:
     over = '"one\r\n""two"", thr\u2028ee"'
     content = f"note,key,time\r\n{over},k1,2026-11-29T06:39:02Z\r\nf\u2028our,k2,2026-11-29T06:39:02Z\r\n"

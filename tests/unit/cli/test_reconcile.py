@@ -231,5 +231,6 @@ def test_the_document_and_the_text_name_every_difference(
     text = capsys.readouterr().out
     assert max(map(len, text.splitlines())) <= 100
     assert all(word in text for word in ("MISSING", "DOUBLED", "EXTRA", "2x, line 2"))
+    assert all(whole in text for whole in (CHARGE, first, second)), "they are copied into the next command"
     tell(stage, "charge", compared(stage, row(first), row(second)))
     assert "every effect is there once, and nothing else" in capsys.readouterr().out
