@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from functions.schedules import rules
 from functions.schedules.rules import Refused, duration, in_words
-from functions.schedules.zone_names import known_zone
+from functions.schedules.zone_names import all_names, known_zone
 from functions.schedules.zones import load_zone
 
 
@@ -120,6 +120,16 @@ def test_a_payload_holds_only_what_every_transport_takes(value: object) -> None:
         rules.payload(value)
 
 
+def test_of_all_characters_those_are_refused_that_a_queue_refuses() -> None:
+    """https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SendMessage.html, and DEL of ours."""
+    taken = [0x9, 0xA, 0xD, *range(0x20, 0x7F), *range(0x80, 0xD800), *range(0xE000, 0xFFFE), *range(0x10000, 0x110000)]
+    for first in range(0, len(taken), 2000):
+        rules.payload({"text": "".join(map(chr, taken[first : first + 2000]))})
+    for code in {*range(0x110000)} - {*taken}:
+        with pytest.raises(Refused, match="which queues refuse"):
+            rules.payload({"text": f"a{chr(code)}é"})
+
+
 def test_a_payload_of_8_kb_with_line_breaks_and_any_letters_is_fine() -> None:
     """H10"""
     payload = {"text": "é\n\t", "n": [1, 2.5, True, None], "fill": ""}
@@ -149,9 +159,17 @@ def test_what_is_no_zone_is_refused_whatever_the_library_raises(value: object) -
         known_zone(value)
 
 
-def test_a_misspelt_zone_is_answered_with_the_nearest() -> None:
-    with pytest.raises(Refused, match='write "America/New_York"'):
-        known_zone("america/new york")
+@pytest.mark.parametrize(
+    ("written", "zone"), [("america/new york", "America/New_York"), ("Addis Ababa", "Africa/Addis_Ababa")]
+)
+def test_a_misspelt_zone_is_answered_with_the_nearest(written: str, zone: str) -> None:
+    with pytest.raises(Refused, match=f'write "{zone}"'):
+        known_zone(written)
+
+
+def test_no_list_of_zones_offers_what_is_refused() -> None:
+    assert {"UTC", "Europe/Berlin"} <= all_names()
+    assert all_names().isdisjoint({"Factory", "localtime", "posixrules"})
 
 
 def test_a_value_shown_in_a_message_is_short_and_cannot_steer_a_terminal() -> None:
