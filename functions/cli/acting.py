@@ -33,6 +33,15 @@ def ask(stage: Stage, *, yes: bool) -> None:
     """On a protected stage a person must say so; exit code 1 where they do not, or nobody is there to be asked."""
     if not is_protected(stage) or yes:
         return
-    if not click.confirm(f"{stage.name} is protected.  Go on?", err=True):
+    if not confirmed(f"{stage.name} is protected."):
         click.echo("nothing was written", err=True)
         raise SystemExit(1)
+
+
+def confirmed(what: str) -> bool:
+    """A person's yes.  Where there is nobody to be asked it is a no, which names the option that answers."""
+    try:
+        return click.confirm(f"{what}  Go on?", err=True)
+    except click.Abort:
+        click.echo("\nnobody answered: --yes does", err=True)
+        return False

@@ -29,7 +29,7 @@ class NothingToDecideError(FinalError):
 @click.command()
 @click.argument("unit", metavar="UNIT")
 @click.argument("effect", metavar="EFFECT")
-@click.argument("answer", type=click.Choice([str(verdict) for verdict in _ANSWERS]))
+@click.argument("answer", metavar="ANSWER", type=click.Choice([str(verdict) for verdict in _ANSWERS]))
 @click.option("--note", required=True, help="How you know: kept with the answer.")
 @yes_option
 @stage_options
@@ -37,9 +37,9 @@ class NothingToDecideError(FinalError):
 def command(unit: str, effect: str, answer: str, note: str, *, yes: bool, as_json: bool, **where_to_look: Any) -> None:
     """Say what became of EFFECT, which a unit on hold waits for.
 
-    happened: it is recorded as done, and the unit goes on after it.  did-not-happen: it may be called again, once.
-    abandon: the unit ends as failed.  EFFECT is its label or its key, as `splitshift show` prints them.  Repeating the
-    command is safe: an answer counts once, for the one call that it is about.
+    ANSWER is happened: it is recorded as done, and the unit goes on after it.  did-not-happen: it may be called again,
+    once.  abandon: the unit ends as failed.  EFFECT is its label or its key, as `splitshift show` prints them.
+    Repeating the command is safe: an answer counts once, for the one call that it is about.
 
     \b
     Examples:

@@ -26,6 +26,7 @@ from functions.cli.common import parse_when
 from functions.cli.stage import NoInstallationError, Stage
 from functions.kit.dataclass import dataclass
 from functions.kit.errors import FinalError
+from functions.kit.instants import to_text
 from functions.records.inventory import Row
 from functions.records.retention import KEPT
 from functions.records.unit_id import BadUnitIdError, UnitId, parse_unit_id
@@ -61,7 +62,8 @@ def find_unit(stage: Stage, text: str) -> UnitRecords:
     try:
         unit_id = str(parse_unit_id(text))
     except BadUnitIdError:
-        return _only_one(text, _by_short_form(stage, text))
+        wanted = _wanted(stage, text)
+        return _only_one(text, wanted, _by_short_form(stage, wanted))
     return _read(stage, unit_id)
 
 
@@ -132,11 +134,12 @@ def _of_incident(stage: Stage, text: str) -> str:
         raise NoSuchUnitError(f"{wanted} is about no unit, but about {known[0].subject}: {known[0].reason}") from error
 
 
-def _only_one(text: str, found: list[UnitRecords]) -> UnitRecords:
+def _only_one(text: str, wanted: _Wanted, found: list[UnitRecords]) -> UnitRecords:
     if len(found) == 1:
         return found[0]
     if not found:
-        raise NoSuchUnitError(f"no unit fits {shown(text)}")
+        meant = f", which means the slot {to_text(wanted.when)}" if wanted.when else ""
+        raise NoSuchUnitError(f"no unit fits {shown(text)}{meant}: `{wanted.listed_by}` lists what there is")
     listed = "".join(f"\n  {records.unit_id}" for records in found[:_CANDIDATES_SHOWN])
     more = f"\n  and {len(found) - _CANDIDATES_SHOWN} more" if len(found) > _CANDIDATES_SHOWN else ""
     raise AmbiguousUnitError(f"{len(found)} units fit {shown(text)}; write one of them:{listed}{more}")
@@ -155,6 +158,10 @@ class _Wanted:
     when: datetime | None
     exact: bool
 
+    @property
+    def listed_by(self) -> str:
+        return f"splitshift units {self.jobs[0].name}" if len(self.jobs) == 1 else "splitshift units"
+
     def fits(self, unit: UnitId) -> bool:
         if unit.job not in {job.name for job in self.jobs}:
             return False
@@ -169,8 +176,7 @@ class _Wanted:
         return slot == self.when if self.exact else slot.replace(second=0) == self.when.replace(second=0)
 
 
-def _by_short_form(stage: Stage, text: str) -> list[UnitRecords]:
-    wanted = _wanted(stage, text)
+def _by_short_form(stage: Stage, wanted: _Wanted) -> list[UnitRecords]:
     named = _at_minute(stage, wanted, wanted.when) if wanted.when else _recent(stage, wanted)
     ids = {str(unit) for unit in named if wanted.fits(unit)}
     read = list(read_units(stage.stores, ids, lock_of(stage)))

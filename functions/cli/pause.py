@@ -146,12 +146,14 @@ def _day(instant: datetime | None, zone: tzinfo, now: datetime) -> str:
 
 def _becomes(found: Sequence[Affected], total: int, made_up: int) -> str:
     """`24 run when it ends, 7 are not made up for (catchup latest, none)`."""
+    runs = f"{made_up} {'runs' if made_up == 1 else 'run'} when it ends"
     short = [one for one in found if one.more or one.units > one.made_up_units]
     if not short:
-        return f"{made_up} run when it ends"
+        return runs
     policies = sorted({one.job.catchup.policy for one in short})
-    others = "the others" if any(one.more for one in found) else str(total - made_up)
-    return f"{made_up} run when it ends, {others} are not made up for (catchup {', '.join(policies)})"
+    left = total - made_up
+    others = "the others are" if any(one.more for one in found) else f"{left} {'is' if left == 1 else 'are'}"
+    return f"{runs}, {others} not made up for (catchup {', '.join(policies)})"
 
 
 def _standing(control: Control | None) -> str:

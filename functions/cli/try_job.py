@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
+from functions.cli.acting import confirmed
 from functions.cli.common import clock_of, counted, emit_json, json_option, parse_when, root_option
 from functions.cli.compiled import compiled_or_exit
 from functions.cli.finding import near
@@ -84,8 +85,9 @@ def command(
     given = None if slot is None else parse_when(slot, clock_of(context), zone, relative="back")
     how["slot"] = given or _last_slot(job, now)
     how["payload"] = None if payload is None else _payload(payload)
-    if effects == REAL and not yes:
-        click.confirm(f"{name}'s effects are called, and a next try calls them again.  Go on?", abort=True, err=True)
+    if effects == REAL and not yes and not confirmed(f"{name}'s effects are called, and a next try calls them again."):
+        click.echo("nothing was called", err=True)
+        raise SystemExit(1)
     tell = _silent if as_json else partial(_tell, out=sys.stdout)  # while the job runs, stdout is the log's
     place_variables(definitions.pools.get(job.pool))
     tried = try_job(job, jobs, effects=effects, tell=tell, log=sys.stderr, **how)

@@ -12,6 +12,10 @@ from functions.sdk.run import Run
 
 JobFunction = Callable[[Run], Any]
 _PACKAGE = "functions.jobs"
+_WRITE = (
+    ": a module beside the job is `functions.jobs.…`, a package stands in the dependency group that its pool names in "
+    "pools.toml"
+)
 
 
 class JobNotLoadableError(FinalError):
@@ -41,7 +45,8 @@ class BundledRegistry:
             Exception,
             SystemExit,
         ) as error:  # the user's module: what it raises on import is its job's failure alone
-            raise JobNotLoadableError(f"{job.run} cannot be loaded: {type(error).__name__}: {error}") from error
+            what = f"{job.run} cannot be loaded: {type(error).__name__}: {error}"
+            raise JobNotLoadableError(f"{what}{_WRITE if isinstance(error, ImportError) else ''}") from error
         if not callable(function):
             raise JobNotLoadableError(f"{job.run} is no function")
         return function

@@ -179,7 +179,9 @@ def test_an_incident_about_a_role_is_about_no_unit(stage: Stage, world: World) -
         ("@02:00", "Write @02:00Z, or job@02:00"),
         ("charge@25:00", "is no time of a unit"),
         ("charge@lats", "is no time of a unit"),
-        ("charge@last", "no unit fits"),
+        ("charge@last", r'no unit fits "charge@last": `splitshift units charge` lists'),
+        ("@last", 'no unit fits "@last": `splitshift units` lists'),
+        ("charge@06:00", "which means the slot 2026-11-29T06:00:00Z: `splitshift units charge` lists"),
         ("charge@\x1b[2J", r"u001b|x1b"),
     ],
 )

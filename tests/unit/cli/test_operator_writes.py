@@ -83,6 +83,8 @@ def test_pause_and_resume_from_the_command_line(run: Run) -> None:
     assert {one["job"]: one["slots"] for one in dry.document["jobs"]} == {"charge": 2, "regions": 8}
     assert (dry.document["slots"], dry.document["made_up"]) == (10, 3)  # the latest, by partition
     assert "this machine" in dry.err
+    one = run("pause", "charge", "--for", "2h", "--dry-run")
+    assert "1 runs when it ends, 1 is not made up for (catchup latest)" in one.out
 
     told = run("pause", "--all", "--except", "backup", "--for", "2h", "--reason", "Aurora upgrade", "--wait")
     assert told.code == 0
@@ -291,6 +293,8 @@ def test_on_a_protected_stage_a_person_is_asked_and_no_answer_is_a_no(arguments:
         ran = CliRunner().invoke(LazyGroup(), arguments, input=answer)
         assert ran.exit_code == 1
         assert "is protected.  Go on?" in ran.stderr
+        assert ("nobody answered: --yes does" in ran.stderr) is (answer == "")
+        assert "nothing was written" in ran.stderr
         assert (rows(), controls()) == (before, held)
 
 

@@ -161,6 +161,10 @@ def test_real_effects_are_called_after_a_yes(run: Command, monkeypatch: pytest.M
         monkeypatch.setattr("sys.stdin", io.StringIO("n\n"))
         refused = run("try", "regions", "--partition", "us", "--effects", "real")
         assert (refused.code, receiver.applied) == (1, [])
+        monkeypatch.setattr("sys.stdin", io.StringIO(""))
+        refused = run("try", "regions", "--partition", "us", "--effects", "real")
+        assert (refused.code, receiver.applied) == (1, [])
+        assert refused.err.endswith("nobody answered: --yes does\nnothing was called\n")
 
         ran = run("try", "regions", "--partition", "us", "--effects", "real", "--yes")
         assert ran.code == 0, ran.err

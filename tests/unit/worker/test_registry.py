@@ -38,10 +38,11 @@ def jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Jobs of a user's, in the folder where the bundle has them."""
     (tmp_path / "nightly.py").write_text("NUMBER = 3\nimport os\n\ndef main(run):\n    return 'nightly'\n")
     (tmp_path / "broken.py").write_text("raise RuntimeError('at import')\n")
+    (tmp_path / "alone.py").write_text("import billing\n")
     (tmp_path / "script.py").write_text("import sys\nsys.exit(2)\n")
     monkeypatch.setattr(functions.jobs, "__path__", [*functions.jobs.__path__, str(tmp_path)])
     yield
-    for name in ("nightly", "broken", "script"):
+    for name in ("nightly", "broken", "alone", "script"):
         sys.modules.pop(f"functions.jobs.{name}", None)
         if hasattr(functions.jobs, name):
             delattr(functions.jobs, name)
@@ -72,7 +73,12 @@ def test_h04_a_hostile_name_in_the_bundle_itself_reaches_nothing_outside_the_job
 
 
 @pytest.mark.parametrize(
-    ("run", "says"), [("broken:main", "RuntimeError: at import"), ("script:main", "SystemExit: 2")]
+    ("run", "says"),
+    [
+        ("broken:main", "RuntimeError: at import$"),
+        ("script:main", "SystemExit: 2$"),
+        ("alone:main", r"No module named 'billing': .*`functions\.jobs\.….*pools\.toml"),
+    ],
 )
 def test_a_module_that_fails_on_import_is_its_jobs_failure_alone(run: str, says: str) -> None:
     job = a_job(run=run)
