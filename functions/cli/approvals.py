@@ -8,7 +8,7 @@ import click
 
 from functions.cli.acting import ask, tell_where
 from functions.cli.common import emit_json
-from functions.cli.decide import NothingToDecideError, ended, open_row
+from functions.cli.decide import NothingToDecideError, ended, open_row, repeated
 from functions.cli.finding import find_unit
 from functions.cli.stage import Stage, find_stage
 from functions.records.entries import Journal, Review, Verdict
@@ -41,8 +41,7 @@ def judge(stage: Stage, records: UnitRecords, verdict: Verdict, note: str | None
     Repeating it is safe, also when the unit has ended: the word that stands there counts, and a message that was not
     sent yet is.  Raises NothingToDecideError.
     """
-    said = _given(records.journal)
-    if records.journal.completion is not None and said is not None and said.verdict is verdict:
+    if (said := repeated(records, _given(records.journal), verdict)) is not None:
         return said
     row = open_row(records, stage.clock.now())
     if not row.needs_review:
@@ -51,8 +50,8 @@ def judge(stage: Stage, records: UnitRecords, verdict: Verdict, note: str | None
         journal = stage.stores.completions.read(row.unit_id)
         given = _given(journal)
         if given is not None and given.verdict is not verdict:
-            said = f"{row.unit_id} was answered: {given.verdict}, by {given.by} at {given.at:%F %T} UTC"
-            raise NothingToDecideError(f"{said}; {_WAY_ON[given.verdict]}")
+            answered = f"{row.unit_id} was answered: {given.verdict}, by {given.by} at {given.at:%F %T} UTC"
+            raise NothingToDecideError(f"{answered}; {_WAY_ON[given.verdict]}")
         review = given or Review(
             number=max((known.number for known in journal.reviews), default=0) + 1,
             verdict=verdict,

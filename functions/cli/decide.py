@@ -62,15 +62,19 @@ def decide(stage: Stage, records: UnitRecords, effect: str, verdict: Verdict, no
 
     Repeating it is safe, also when the unit has ended.  Raises NothingToDecideError.
     """
-    if records.journal.completion is not None:
-        said = _given(records.journal, effect)
-        if said is not None and said.verdict is verdict:
-            return said
+    if (said := repeated(records, _given(records.journal, effect), verdict)) is not None:
+        return said
     row = open_row(records, stage.clock.now())
     review = _answer(stage, row, effect, verdict, note)
     # The same request however often the command is repeated: a second one changes nothing.
     stage.stores.inventory.trigger(row.unit_id, f"review-{review.number:04d}")
     return review
+
+
+def repeated(records: UnitRecords, given: Review | None, verdict: Verdict) -> Review | None:
+    """The word that was given before the unit ended, where it is this one."""
+    said_again = records.journal.completion is not None and given is not None and given.verdict is verdict
+    return given if said_again else None
 
 
 def ended(records: UnitRecords) -> str:

@@ -184,6 +184,12 @@ class Journal:
         """The refusal by which the next message ends the unit."""
         return self._said(Verdict.REJECT)
 
+    @property
+    def ends_next(self) -> bool:
+        """Whether a person's word ends the unit at its next message, paused or not."""
+        words = {Verdict.CANCEL, Verdict.REJECT, Verdict.ABANDON}
+        return any(review.verdict in words for review in self.reviews)
+
     def _said(self, verdict: Verdict) -> Review | None:
         return next((review for review in self.reviews if review.verdict is verdict), None)
 

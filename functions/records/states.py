@@ -98,10 +98,9 @@ def _by_people(row: Row, journal: Journal) -> UnitState | None:
 
 def _refused(journal: Journal) -> UnitState | None:
     """Also before its time has come: the next message ends the unit, and it does not run."""
-    if journal.called_off is not None:
-        return UnitState(state=State.WAITING, reason=f"called off by {journal.called_off.by}: a worker ends it")
-    if journal.rejected is not None:
-        return UnitState(state=State.WAITING, reason=f"rejected by {journal.rejected.by}: a worker ends it")
+    for word, said in (("called off", journal.called_off), ("rejected", journal.rejected)):
+        if said is not None:
+            return UnitState(state=State.WAITING, reason=f"{word} by {said.by}: a worker ends it")
     return None
 
 

@@ -63,8 +63,8 @@ class UnitRecords:
         if self.bad_lease is not None and self.journal.completion is None:
             return UnitState(state=State.UNKNOWN, reason=str(self.bad_lease))
         found = state_of(self.row, self.journal, self.lease, now, skew)
-        refused = self.journal.called_off or self.journal.rejected
-        if found.state is State.WAITING and refused is None and control is not None and control.paused_at(now):
+        waits = found.state is State.WAITING and not self.journal.ends_next
+        if waits and control is not None and control.paused_at(now):
             why = f": {control.reason}" if control.reason else ""
             return UnitState(state=State.WAITING, reason=f"its job is paused{why}")
         if found == UnitState(state=State.WAITING) and self.left_to is not None and now <= self.left_to.until:

@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
+from functions.records.controls import Control
 from functions.records.entries import Ending, Journal, Outcome, Verdict
 from functions.records.inventory import BadRowError, Row
 from functions.records.leases import DeadHolder, Lease
 from functions.records.states import FINISHED, State, UnitState, state_of
+from functions.records.units import UnitRecords
 from tests.records.builders import LOCK, NOW, SKEW, UNIT, after, attempt, completion, hold, review, row, stale
 
 OTHER = "close-day@2026-11-29T05:00:00Z"
@@ -174,3 +176,13 @@ def test_what_was_rejected_is_not_shown_as_if_it_would_run_when_its_time_comes()
     ahead = row(needs_review=True, run_at=after(300))
     assert state(reviews=(word,), of=ahead) == expected
     assert state(reviews=(word,), of=row(needs_review=True)) == expected
+
+
+@pytest.mark.parametrize("verdict", list(Verdict))
+def test_of_a_paused_job_a_unit_waits_for_the_end_of_the_pause_unless_a_word_ends_it(verdict: Verdict) -> None:
+    journal = Journal(unit_id=UNIT, reviews=(review(verdict=verdict, by="ann"),))
+    records = UnitRecords(unit_id=UNIT, row=ROW, lease=None, journal=journal)
+    unpaused = records.state(DUE, SKEW)
+    ends = verdict in {Verdict.CANCEL, Verdict.REJECT, Verdict.ABANDON}
+    paused = UnitState(state=State.WAITING, reason="its job is paused")
+    assert records.state(DUE, SKEW, Control(job="close-day", paused=True)) == (unpaused if ends else paused)
